@@ -258,18 +258,11 @@ export class RecordSaver {
 }
 
 /**
- * The record in `folder`, or null if there is none: no such file, or no valid line in it. Throws the system's error if
- * the file cannot be read.
+ * The record in `folder` with the size of its file, or null if there is none: no such file, or no valid line in it. No more
+ * is read than its last line takes. A mark that is not true, as a power cut may leave it, is taken away. Throws the
+ * system's error if the file cannot be read.
  */
-export async function loadRecord(folder: string): Promise<ProcessRecord | null> {
-  return (await loadStored(folder))?.record ?? null;
-}
-
-/**
- * The same with the size of its file. No more is read than its last line takes. A mark that is not true, as a power cut
- * may leave it, is taken away.
- */
-export async function loadStored(folder: string): Promise<KeptRecord | null> {
+export async function loadRecord(folder: string): Promise<KeptRecord | null> {
   return withFile(folder, async (file, { size: size_bytes, mode }) => {
     // Loaded only where a daemon left processes: schemas cost start-up time.
     const { problemOf } = await import('../base/schema.ts');

@@ -6,7 +6,7 @@ import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
 import { PipeReader } from './output/pipe-reader.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';
-import { type KeptRecord, loadStored } from './record-file.ts';
+import { type KeptRecord, loadRecord } from './record-file.ts';
 import { beginRun } from './run.ts';
 import type { ExitStatus, Launched, Outlet } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
@@ -21,7 +21,7 @@ const POLL_MS = 100;
  */
 export async function recoverRecord(context: ProcessContext, folder: string): Promise<KeptRecord | null> {
   const is_folder = (await lstat(folder)).isDirectory();
-  const stored = is_folder ? await loadStored(folder) : null;
+  const stored = is_folder ? await loadRecord(folder) : null;
   if (stored?.record.process_id !== basename(folder)) return null;
   const { record } = stored;
   if (record.run === null) return (await findRun(context, record)) ? stored : null;

@@ -9,7 +9,6 @@ import {
   isMarkedOver,
   loadRecord,
   loadRequest,
-  loadStored,
   RecordFile,
   RecordSaver,
 } from '../../src/process/record-file.ts';
@@ -45,12 +44,12 @@ test('what was saved last is loaded, also where the next save was cut off, and w
   }
   await file.close();
   await appendFile(join(folder, 'process.json'), '\n{"process_id":"p","unse');
-  expect(await loadRecord(folder)).toEqual(record);
+  expect((await loadRecord(folder))?.record).toEqual(record);
   record.restart_count = 4;
   const next = new RecordFile(folder, record);
   await next.save();
   await next.close();
-  expect(await loadRecord(folder)).toEqual(record);
+  expect((await loadRecord(folder))?.record).toEqual(record);
 });
 
 test('saves that come together are one, and hold what was changed last', async () => {
@@ -79,7 +78,7 @@ test('a request is written once, however often its record is saved, and is read 
   }
   await file.close();
   expect(file.size_bytes).toBeLessThan(1_300_000);
-  expect(await loadRecord(folder)).toEqual(record);
+  expect((await loadRecord(folder))?.record).toEqual(record);
   expect(await loadRequest(folder)).toEqual(request);
 });
 
@@ -94,7 +93,7 @@ test('what is over is marked, which can be seen without reading it, and is saved
   const { size_bytes } = file;
   await file.save();
   expect([file.is_over, await isMarkedOver(folder), file.size_bytes]).toEqual([true, true, size_bytes]);
-  expect(await loadStored(folder)).toEqual({ record, size_bytes, is_over: true });
+  expect(await loadRecord(folder)).toEqual({ record, size_bytes, is_over: true });
 });
 
 test('a mark on a record that is not over, as after a power cut, is taken away', async () => {
@@ -104,7 +103,7 @@ test('a mark on a record that is not over, as after a power cut, is taken away',
   await file.save();
   await file.close();
   chmodSync(join(folder, 'process.json'), 0o400);
-  expect(await loadStored(folder)).toMatchObject({ is_over: false });
+  expect(await loadRecord(folder)).toMatchObject({ is_over: false });
   expect(await isMarkedOver(folder)).toBe(false);
 });
 
@@ -114,7 +113,7 @@ test('a record of an earlier build, with its request in every line, is read', as
   const { fingerprint: _, ...record } = { ...newRecord(), request, command: request.command };
   const line = `\n${JSON.stringify(record)}`;
   await appendFile(join(folder, 'process.json'), line + line);
-  expect(await loadRecord(folder)).toMatchObject({
+  expect((await loadRecord(folder))?.record).toMatchObject({
     request: { name: 'n' },
     fingerprint: requestFingerprint(request),
     command: ['echo', expect.stringMatching(/^x{1000,1024}$/)],

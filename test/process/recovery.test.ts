@@ -7,8 +7,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootTicks, readBootId } from '../../src/base/linux/procfs.ts';
 import type { ProcessView } from '../../src/contract/processes.ts';
 import type { ProcessRequest } from '../../src/contract/schema/process-request.ts';
-import type { ProcessRecord, RunRecord } from '../../src/process/record.ts';
-import { loadRecord } from '../../src/process/record-file.ts';
+import type { RunRecord } from '../../src/process/record.ts';
+import { type KeptRecord, loadRecord } from '../../src/process/record-file.ts';
 import { TAG_VARIABLE } from '../../src/process/tree/tree.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileLimit } from '../support/process/file-limit.ts';
@@ -140,7 +140,9 @@ test('an end that fell while no daemon ran is told once, as unknown, and its out
 
 test('events that were not stored when the daemon was killed are emitted by the next, with the same keys', async () => {
   await startDaemon('-', { shell: 'exit 7', process_id: 'p' });
-  await eventually(async () => expect((await loadRecord(join(directory, 'p')))?.unsent).toHaveLength(2));
+  await eventually(async () =>
+    expect((await loadRecord(join(directory, 'p')))?.record.unsent).toHaveLength(2),
+  );
   await killDaemon();
   const first = await start({ directory });
   await eventually(() => expect(first.events).toHaveLength(2));
@@ -159,7 +161,7 @@ test('a pid that belongs to another process by now is not taken for the one that
   await startDaemon(join(root, 'events'), { command: ['sleep', '1000'], process_id: 'p' });
   await eventually(async () => expect(await readEvents(join(root, 'events'))).toHaveLength(1));
   const record = await eventually(async () => {
-    const known = (await loadRecord(join(directory, 'p'))) as ProcessRecord;
+    const { record: known } = (await loadRecord(join(directory, 'p'))) as KeptRecord;
     expect(known?.run).toBeTruthy();
     return known;
   });
@@ -215,7 +217,9 @@ test('a daemon that was killed while paused leaves nobody stopped', async () => 
   await startDaemon(join(root, 'events'), { command: program('tick.mjs'), process_id: 'tick' });
   await eventually(async () => expect(await contents('tick/stdout')).toContain('\n3\n'));
   daemon?.kill('SIGUSR2');
-  await eventually(async () => expect((await loadRecord(join(directory, 'tick')))?.is_stopped).toBe(true));
+  await eventually(async () =>
+    expect((await loadRecord(join(directory, 'tick')))?.record.is_stopped).toBe(true),
+  );
   await killDaemon();
   const { supervisor } = await start({ directory });
   const before = (await numbers(supervisor, 'tick')).length;
