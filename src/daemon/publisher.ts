@@ -84,7 +84,8 @@ export class Publisher {
 
   /**
    * Stores an `agent.event`; `payload` is JSON text and is stored unchanged, and so is `traceparent`, which is checked
-   * before. Throws `webhook_not_configured` (also where the webhook is not sent this kind), `shutting_down`, `outbox_full`, `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
+   * before. Throws `webhook_not_configured` (also where the webhook is not sent this kind), `shutting_down`, `outbox_full`,
+   * `outbox_unavailable`, or `conflict` for an idempotency key that was used with other bytes.
    */
   async publish(payload: string, idempotency_key?: string, traceparent?: string): Promise<Receipt> {
     if (!this.#has_webhook) throw new ApiError('webhook_not_configured');

@@ -38,8 +38,9 @@ call.setDefault(attributes, signals);
 const LAUNCHER = fileURLToPath(new URL(`./launcher-${process.arch}`, import.meta.url));
 
 /**
- * Starts the launcher as the leader of a session of its own, with these arguments, variables and files, by their number in it; a file that is undefined is closed. Gives
- * its pid, or the system's error code. The caller must wait for its end, as the reaper does.
+ * Starts the launcher as the leader of a session of its own, with these arguments, variables and files, by their number in
+ * it; a file that is undefined is closed. Gives its pid, or the system's error code. The caller must wait for its end, as
+ * the reaper does.
  */
 export function spawnLauncher(
   args: readonly string[],
