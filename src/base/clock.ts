@@ -120,8 +120,10 @@ class RunTime implements Clock {
     let due_ms = 0;
     let has_grace = false;
     let is_over = false;
+    let seen_ms = 0;
     const arm = (now_ms: number) => {
-      due_ms = end_ms + this.#stopped_ms;
+      seen_ms = this.#stopped_ms;
+      due_ms = end_ms + seen_ms;
       return this.#clock.after(due_ms - now_ms, fire);
     };
     const fire = () => {
@@ -131,8 +133,9 @@ class RunTime implements Clock {
         has_grace = true;
         end_ms = Math.max(end_ms, run_ms + Math.min(delay_ms, GRACE_MAX_MS));
       }
+      const is_short = this.#stopped_ms > seen_ms || has_grace || delay_ms > TIMER_MAX_MS;
       // The platform's timers may be a little early.
-      if (end_ms - run_ms > 1) {
+      if (is_short && end_ms - run_ms > 1) {
         timer = arm(now_ms);
         return;
       }

@@ -5,6 +5,7 @@ import {
   type RequestOptions,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import { runTime, systemClock } from '../base/clock.ts';
 import { connectRelayed } from '../base/http/relay.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
 
@@ -58,7 +59,9 @@ interface DaemonRequest {
 /** Sends one request to a sandbox's daemon over its control socket. Never rejects. Source: contract section 4, "The local API". */
 export async function requestDaemon(address: DaemonAddress, request: DaemonRequest): Promise<DaemonResponse> {
   const { body, within_ms } = request;
-  const outgoing = open(address, request, AbortSignal.timeout(within_ms));
+  const over = new AbortController();
+  const limit = runTime(systemClock).after(within_ms, () => over.abort());
+  const outgoing = open(address, request, over.signal);
   try {
     outgoing.end(body === undefined ? undefined : JSON.stringify(body));
     const response = await head(outgoing);
@@ -70,6 +73,7 @@ export async function requestDaemon(address: DaemonAddress, request: DaemonReque
       reason: (error as NodeJS.ErrnoException).code ?? (error as Error).message,
     };
   } finally {
+    limit.cancel();
     outgoing.destroy();
   }
 }
@@ -87,8 +91,7 @@ export async function hold(address: DaemonAddress, within_ms: number): Promise<H
   const giving_up = new AbortController();
   const outgoing = open(address, { method: 'POST', path: '/sandbox/hold' }, giving_up.signal);
   outgoing.flushHeaders();
-  const timer = AbortSignal.timeout(within_ms);
-  timer.onabort = () => giving_up.abort();
+  const limit = runTime(systemClock).after(within_ms, () => giving_up.abort());
   try {
     const response = await head(outgoing);
     if (response.statusCode !== 200) {
@@ -101,7 +104,7 @@ export async function hold(address: DaemonAddress, within_ms: number): Promise<H
     outgoing.destroy();
     return { outcome: 'unreachable', reason: (error as Error).message };
   } finally {
-    timer.onabort = null;
+    limit.cancel();
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { FastifyReply } from 'fastify';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import type { HttpApp } from '../../base/http/app.ts';
 import { createListener, isUpgrade } from '../../base/http/listener.ts';
 import { StartError } from '../../contract/errors.ts';
@@ -60,8 +60,9 @@ export class ApiServer {
   /** Accepts no further connections, waits up to 5 s for requests in progress, and closes every connection. */
   async close(): Promise<void> {
     this.#server.close();
-    const end_ms = this.#clock.monotonicMs() + STOP_MS;
-    while (this.#isAnswering() && this.#clock.monotonicMs() < end_ms) await sleep(this.#clock, STOP_POLL_MS);
+    const end_ms = runTime(this.#clock).monotonicMs() + STOP_MS;
+    while (this.#isAnswering() && runTime(this.#clock).monotonicMs() < end_ms)
+      await sleep(runTime(this.#clock), STOP_POLL_MS);
     this.#connections.close();
   }
 

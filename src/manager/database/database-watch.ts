@@ -1,4 +1,4 @@
-import { type Clock, sleep, type Timer } from '../../base/clock.ts';
+import { type Clock, runTime, sleep, type Timer } from '../../base/clock.ts';
 
 /** A call that takes longer is a reason to check whether the database answers at all. */
 const LOOK_MS = 600;
@@ -90,7 +90,7 @@ export class DatabaseWatch {
 
   async #answers(): Promise<boolean> {
     const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = this.#clock.after(PROBE_MS, () => resolve(false));
+    const timer = runTime(this.#clock).after(PROBE_MS, () => resolve(false));
     const answered = this.#probe().then(
       () => true,
       () => false,

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import type { QueryGuard } from './database-driver.ts';
 
 /** How long another process may hold the write lock before a write is refused. */
@@ -31,7 +31,7 @@ export class SqlitePatience implements QueryGuard {
         const is_busy = /^SQLITE_BUSY/.test((error as { code?: string }).code ?? '');
         if (!is_busy || this.#inTransaction() || !this.#mayWait()) throw error;
       }
-      await sleep(this.#clock, RETRY_MS);
+      await sleep(runTime(this.#clock), RETRY_MS);
     }
   }
 
@@ -39,7 +39,7 @@ export class SqlitePatience implements QueryGuard {
   async close(): Promise<void> {}
 
   #mayWait(): boolean {
-    const now_ms = this.#clock.monotonicMs();
+    const now_ms = runTime(this.#clock).monotonicMs();
     this.#busy_since_ms ??= now_ms;
     return now_ms - this.#busy_since_ms < PATIENCE_MS;
   }

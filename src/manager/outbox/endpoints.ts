@@ -1,4 +1,4 @@
-import { type Clock, sleep, type Timer } from '../../base/clock.ts';
+import { type Clock, runTime, sleep, type Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
 import { loggedEndpoint } from '../../outbox/endpoint-log.ts';
@@ -86,9 +86,9 @@ export class Endpoints implements Service {
     this.#is_running = false;
     this.#timer?.cancel();
     for (const delivery of this.#deliveries.values()) delivery.pause();
-    const end_ms = this.#clock.monotonicMs() + STOP_MS;
-    while (this.#parts.budget.under_way > 0 && this.#clock.monotonicMs() < end_ms) {
-      await sleep(this.#clock, STOP_CHECK_MS);
+    const end_ms = runTime(this.#clock).monotonicMs() + STOP_MS;
+    while (this.#parts.budget.under_way > 0 && runTime(this.#clock).monotonicMs() < end_ms) {
+      await sleep(runTime(this.#clock), STOP_CHECK_MS);
     }
     await this.#queue;
     await Promise.all([...this.#deliveries.values()].map((delivery) => delivery.stop()));

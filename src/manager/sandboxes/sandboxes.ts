@@ -1,4 +1,4 @@
-import { sleep } from '../../base/clock.ts';
+import { runTime, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
 import type { ChangeRequest } from './requests.ts';
@@ -52,7 +52,7 @@ export class Sandboxes {
    * `auto_resume`.
    */
   async running(named: SandboxRef): Promise<ManagedSandboxRow> {
-    const { clock } = this.#services;
+    const clock = runTime(this.#services.clock);
     const end_ms = clock.monotonicMs() + RUNNING_WAIT_MS;
     for (;;) {
       const row = await this.get(named);

@@ -1,6 +1,6 @@
 import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import type { Clock, Timer } from '../../base/clock.ts';
+import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import type { Reservation } from '../authority.ts';
 import type { Direction, PerDirection } from '../directions.ts';
 import type { MeteredSandbox } from './meter.ts';
@@ -83,7 +83,9 @@ export class MeterHandle {
         resolve();
       });
     });
-    this.#watch = parts.clock.after(WATCH_MS, () => this.#checkHeartbeat(-1, parts.clock.monotonicMs()));
+    this.#watch = runTime(parts.clock).after(WATCH_MS, () =>
+      this.#checkHeartbeat(-1, runTime(parts.clock).monotonicMs()),
+    );
   }
 
   /** Resolves when the thread runs. Rejects if it cannot start, for example because its library is missing. */
@@ -117,7 +119,7 @@ export class MeterHandle {
   /** Ends the thread, which closes its queues; terminates it if it hangs. Idempotent. */
   async stop(): Promise<void> {
     this.#post({ kind: 'stop' });
-    const timer = this.#parts.clock.after(SILENCE_MS, () => void this.#worker.terminate());
+    const timer = runTime(this.#parts.clock).after(SILENCE_MS, () => void this.#worker.terminate());
     await this.#exited;
     timer.cancel();
   }
@@ -172,7 +174,7 @@ export class MeterHandle {
   }
 
   #checkHeartbeat(last: number, since_ms: number): void {
-    const now_ms = this.#parts.clock.monotonicMs();
+    const now_ms = runTime(this.#parts.clock).monotonicMs();
     const beats = Atomics.load(new Int32Array(this.#heartbeat), 0);
     const is_silent = beats === last;
     if (is_silent && now_ms - since_ms >= SILENCE_MS) {
@@ -180,7 +182,7 @@ export class MeterHandle {
       return;
     }
     const changed_ms = is_silent ? since_ms : now_ms;
-    this.#watch = this.#parts.clock.after(WATCH_MS, () => this.#checkHeartbeat(beats, changed_ms));
+    this.#watch = runTime(this.#parts.clock).after(WATCH_MS, () => this.#checkHeartbeat(beats, changed_ms));
   }
 
   #end(error: Error): void {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, runTime } from '../../base/clock.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ConnectError } from '../../webhook/attempt-error.ts';
 import { proxyStatusOf } from '../../webhook/connect-method.ts';
@@ -98,7 +98,7 @@ export function join(clock: Clock, one: Socket, other: Socket): void {
   pipeline(one, other, () => there.resolve());
   pipeline(other, one, () => back.resolve());
   void Promise.race([there.promise, back.promise]).then(() => {
-    const timer = clock.after(HALF_OPEN_MS, close);
+    const timer = runTime(clock).after(HALF_OPEN_MS, close);
     void Promise.all([there.promise, back.promise]).then(() => {
       timer.cancel();
       close();

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, runTime } from '../../base/clock.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { AddressGuard } from '../../webhook/address-guard.ts';
@@ -34,7 +34,7 @@ export class Dialer {
     const { lookup } = this.#lookup;
     const host = hostname.replace(/^\[|\]$/g, '');
     const socket = connect({ host, port, lookup, allowHalfOpen: true, noDelay: true });
-    const timer = this.#clock.after(CONNECT_TIMEOUT_MS, () => {
+    const timer = runTime(this.#clock).after(CONNECT_TIMEOUT_MS, () => {
       socket.destroy(tooLate(target, this.#lookup.isPending(hostname)));
     });
     const giveUp = () => socket.destroy(new ConnectError('connect', 'the daemon has closed the tunnel'));

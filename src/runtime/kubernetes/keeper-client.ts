@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { connect as connectTls } from 'node:tls';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { ApiError, ERROR_CODES } from '../../contract/errors.ts';
 import type { HandOverTrust, UndeliveredPage } from '../runtime.ts';
 import {
@@ -51,7 +51,7 @@ function connect(
     checkServerIdentity: () => undefined,
   });
   const giveUp = () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' }));
-  const timer = clock.after(CONNECT_TIMEOUT_MS, giveUp);
+  const timer = runTime(clock).after(CONNECT_TIMEOUT_MS, giveUp);
   socket.setNoDelay(true);
   socket.setKeepAlive(true, KEEP_ALIVE_MS);
   socket.on('error', reject);
@@ -71,7 +71,7 @@ export class KeeperClient {
 
   constructor(address: KeeperAddress, clock: Clock) {
     this.#address = address;
-    this.#clock = clock;
+    this.#clock = runTime(clock);
   }
 
   /** Waits until the keeper listens, which is soon after its container has begun. Throws `internal_error`. */

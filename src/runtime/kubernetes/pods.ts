@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
 import type { ObjectList, Pod } from './api/objects.ts';
@@ -100,18 +100,18 @@ export class Pods {
     signal: AbortSignal = new AbortController().signal,
   ): Promise<Verdict> {
     const { name, uid } = pod.metadata;
-    const until_ms = this.#clock.monotonicMs() + within_ms;
+    const until_ms = runTime(this.#clock).monotonicMs() + within_ms;
     const query = `?fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
     for (let now: Pod | null = pod; ; ) {
       const said = verdict(now?.metadata.uid === uid ? now : null);
       if (said !== null) return said;
-      const left_ms = until_ms - this.#clock.monotonicMs();
+      const left_ms = until_ms - runTime(this.#clock).monotonicMs();
       if (left_ms <= 0) throw new TooLong(now);
       const over = new AbortController();
       const end = () => over.abort();
       signal.addEventListener('abort', end);
       if (signal.aborted) end();
-      const timer = this.#clock.after(Math.min(left_ms, WATCH_MAX_MS), end);
+      const timer = runTime(this.#clock).after(Math.min(left_ms, WATCH_MAX_MS), end);
       const version = now?.metadata.resourceVersion ?? '0';
       try {
         for await (const { type, object } of this.#client.watch<Pod>(

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
@@ -144,12 +144,12 @@ export class KubernetesEnder {
     await this.#end(readerName(name));
     await client.remove(client.path('secrets', name));
     if (!(await client.remove(claim_path))) return;
-    const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
+    const until_ms = runTime(clock).monotonicMs() + REMOVE_TIMEOUT_MS;
     while ((await client.get(claim_path)) !== null) {
-      if (clock.monotonicMs() > until_ms) {
+      if (runTime(clock).monotonicMs() > until_ms) {
         throw new ApiError('unavailable', "The sandbox's volume is not removed.", { retry_after_s: 1 });
       }
-      await sleep(clock, POLL_MS);
+      await sleep(runTime(clock), POLL_MS);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 
 const POLL_MS = 5;
 /** A process that SIGKILL does not end within this is stuck in the kernel. */
@@ -17,11 +17,11 @@ export function makeParentGroup(folder: string): void {
  * throws if it is not empty within 10 s. `onBusy` is called each time that it is not.
  */
 export async function removeGroup(group: string, clock: Clock, onBusy = () => {}): Promise<void> {
-  const until_ms = clock.monotonicMs() + REMOVE_TIMEOUT_MS;
+  const until_ms = runTime(clock).monotonicMs() + REMOVE_TIMEOUT_MS;
   while (!isRemoved(group)) {
-    if (clock.monotonicMs() > until_ms) throw new Error(`control group ${group} is not empty`);
+    if (runTime(clock).monotonicMs() > until_ms) throw new Error(`control group ${group} is not empty`);
     onBusy();
-    await sleep(clock, POLL_MS);
+    await sleep(runTime(clock), POLL_MS);
   }
 }
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { isHelper, readStat, readStatNow } from '../../base/linux/procfs.ts';
 import type { ProcessIdentity } from '../local/host-process.ts';
 import { isRemoved, removeGroup } from './control-group.ts';
@@ -45,7 +45,7 @@ export class FrozenGroups {
       const stat = readStatNow(Number(pid));
       return own !== null && stat !== null && isHelper(stat, own);
     };
-    const until_ms = clock.monotonicMs() + FREEZE_TIMEOUT_MS;
+    const until_ms = runTime(clock).monotonicMs() + FREEZE_TIMEOUT_MS;
     for (;;) {
       const inside = new Set(readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n'));
       const outside = processesIn(namespace).filter((pid) => !inside.has(pid) && !stays(pid));
@@ -53,8 +53,9 @@ export class FrozenGroups {
       const is_frozen = readFileSync(join(group, 'cgroup.events'), 'utf8').includes('frozen 1');
       // What was outside may have made more meanwhile.
       if (outside.length === 0 && (is_frozen || inside.size === 1)) return;
-      if (clock.monotonicMs() > until_ms) throw new Error('the processes of the sandbox could not be frozen');
-      await sleep(clock, POLL_MS);
+      if (runTime(clock).monotonicMs() > until_ms)
+        throw new Error('the processes of the sandbox could not be frozen');
+      await sleep(runTime(clock), POLL_MS);
     }
   }
 

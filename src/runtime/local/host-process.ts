@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { isZombie, readAllStats, readBootId, readEnvironment, readStat } from '../../base/linux/procfs.ts';
 
 /** Identifies a process even if its pid is reused. */
@@ -43,10 +43,10 @@ export async function waitForExit(
   process: ProcessIdentity,
   within_ms: number,
 ): Promise<boolean> {
-  const until_ms = clock.monotonicMs() + within_ms;
+  const until_ms = runTime(clock).monotonicMs() + within_ms;
   while (await isProcessAlive(process)) {
-    if (clock.monotonicMs() >= until_ms) return false;
-    await sleep(clock, POLL_MS);
+    if (runTime(clock).monotonicMs() >= until_ms) return false;
+    await sleep(runTime(clock), POLL_MS);
   }
   return true;
 }
@@ -62,13 +62,13 @@ export async function childrenOf(pid: number): Promise<number[]> {
  * kills all others. Resolves when none is left; throws if one cannot be killed within 10 s.
  */
 export async function killMarked(clock: Clock, directory: string): Promise<void> {
-  const until_ms = clock.monotonicMs() + KILL_TIMEOUT_MS;
+  const until_ms = runTime(clock).monotonicMs() + KILL_TIMEOUT_MS;
   for (;;) {
     const pids = await findMarked(directory);
     if (pids.length === 0) return;
     for (const pid of pids) kill(pid);
-    if (clock.monotonicMs() > until_ms) throw new Error(`process ${pids[0]} cannot be killed`);
-    await sleep(clock, POLL_MS);
+    if (runTime(clock).monotonicMs() > until_ms) throw new Error(`process ${pids[0]} cannot be killed`);
+    await sleep(runTime(clock), POLL_MS);
   }
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, constants, lchownSync, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { LAUNCH_VARIABLES } from '../../base/node-variables.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { SOCKET, TOKEN } from '../rootfs.ts';
@@ -107,12 +107,12 @@ async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles)
       end = error.message;
     },
   );
-  const until_ms = clock.monotonicMs() + START_TIMEOUT_MS;
+  const until_ms = runTime(clock).monotonicMs() + START_TIMEOUT_MS;
   while (!isListening(join(files.run, SOCKET))) {
-    if (end !== null || clock.monotonicMs() > until_ms) {
+    if (end !== null || runTime(clock).monotonicMs() > until_ms) {
       throw failure(files, end ?? 'it took too long', output.trim());
     }
-    await sleep(clock, POLL_MS);
+    await sleep(runTime(clock), POLL_MS);
   }
 }
 

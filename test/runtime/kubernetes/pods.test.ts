@@ -57,7 +57,7 @@ it.each([
   };
   let removed: boolean | undefined;
   const removing = pods.remove('sb-1', 1, 60_000).then((is_removed) => (removed = is_removed));
-  await eventually(() => expect(clock.timers).toBe(1));
+  await eventually(() => expect(clock.timers).toBeGreaterThan(0));
   await clock.advance(within_ms - 1_000);
   expect(removed).toBeUndefined();
   await eventually(async () => {

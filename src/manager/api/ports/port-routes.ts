@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, runTime } from '../../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../../base/http/app.ts';
 import { isUpgrade } from '../../../base/http/listener.ts';
 import { CONNECT_TIMEOUT_MS } from '../../../contract/defaults.ts';
@@ -97,7 +97,7 @@ async function connectTo(
   }
   const over = new AbortController();
   const giveUp = () => over.abort();
-  const timer = clock.after(CONNECT_TIMEOUT_MS + ANSWER_GRACE_MS, giveUp);
+  const timer = runTime(clock).after(CONNECT_TIMEOUT_MS + ANSWER_GRACE_MS, giveUp);
   raw.socket.once('close', giveUp);
   try {
     const request = { path: `${PORTS_PATH}/${port}`, protocol: PORT_PROTOCOL };

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { type Clock, sleep } from '../../../base/clock.ts';
+import { type Clock, runTime, sleep } from '../../../base/clock.ts';
 import { NO_SIGUSR1 } from '../../../base/engine/flags.ts';
 import { CLOCK_TICK_MS, readStatNow } from '../../../base/linux/procfs.ts';
 import { ApiError } from '../../../contract/errors.ts';
@@ -38,9 +38,9 @@ export async function* readUndeliveredApart(
   try {
     let message: ToReader = source;
     for (;;) {
-      const asked_ms = clock.monotonicMs();
+      const asked_ms = runTime(clock).monotonicMs();
       const answer = await ask(reader, message, clock, left_ms);
-      left_ms -= clock.monotonicMs() - asked_ms;
+      left_ms -= runTime(clock).monotonicMs() - asked_ms;
       if (answer === 'end') return;
       yield answer;
       message = 'next';
@@ -78,7 +78,7 @@ async function ask(
   try {
     const answer = await Promise.race([
       answered(reader, message, over.signal),
-      sleep(clock, Math.max(0, within_ms), over.signal).then(() => null),
+      sleep(runTime(clock), Math.max(0, within_ms), over.signal).then(() => null),
     ]);
     if (answer === null) throw tooLong(reader, within_ms);
     if (answer.kind === 'end') return 'end';

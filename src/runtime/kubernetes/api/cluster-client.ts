@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { runTime, systemClock } from '../../../base/clock.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { ClusterAccess } from './config-file.ts';
 import type { WatchEvent } from './objects.ts';
@@ -96,8 +97,13 @@ export class ClusterClient {
 
   /** Sends a request and reads the JSON of its answer. */
   async send<Kind>(method: string, path: string, body?: object, type?: string): Promise<Kind> {
-    const response = await this.open(method, path, body, AbortSignal.timeout(ANSWER_TIMEOUT_MS), type);
-    return objectIn<Kind>(await read(response));
+    const over = new AbortController();
+    const limit = runTime(systemClock).after(ANSWER_TIMEOUT_MS, () => over.abort());
+    try {
+      return objectIn<Kind>(await read(await this.open(method, path, body, over.signal, type)));
+    } finally {
+      limit.cancel();
+    }
   }
 
   /** What happens to objects after a version, until `signal`, the server, or a failure ends it. */
