@@ -125,6 +125,10 @@ export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
  * neither costs memory.
  */
 export const OUTPUT_PENDING_BYTES = MIB;
+/** The same of all streams together, in bytes: of more, no process is read until some are on disk. */
+export const OUTPUT_PENDING_ALL_BYTES = 32 * MIB;
+/** The newest bytes of all followed streams in memory; beyond that each keeps little, and slow followers read the disk. */
+export const OUTPUT_RECENT_ALL_BYTES = 32 * MIB;
 /** The newest bytes of a stream that are kept in memory while it is followed. */
 export const OUTPUT_RECENT_BYTES = MIB;
 /** How long a lossless follower may take nothing of what it is offered, in ms, until it is dropped. */

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../base/clock.ts';
-import { listenersOn } from '../base/linux/sockets.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { listeningPorts } from '../base/linux/sockets.ts';
 import type { OutputStream } from '../contract/processes.ts';
 import type { ReadyProbe } from '../contract/schema/process-request.ts';
 import type { ProcessRecord } from './record.ts';
@@ -7,23 +7,56 @@ import type { ProcessRecord } from './record.ts';
 /** How often the sockets are read while a port is awaited. */
 const POLL_MS = 50;
 
+/** However long reading them takes, they are read for no more than this part of the time. */
+const POLL_SHARE = 0.2;
+
+interface PortWatch {
+  port: number;
+  onListening: () => void;
+}
+
+/** Ports that are awaited: all of a clock's share the reading of the sockets. */
+const awaited = new WeakMap<Clock, Set<PortWatch>>();
+
+/** Calls `onListening` once something listens on `port`, until the returned function is called. */
+function watchPort(clock: Clock, port: number, onListening: () => void): () => void {
+  const watches = awaited.get(clock) ?? new Set();
+  const watch = { port, onListening };
+  watches.add(watch);
+  awaited.set(clock, watches);
+  if (watches.size === 1) void pollPorts(clock, watches);
+  return () => watches.delete(watch);
+}
+
+/** Looks until no port is awaited. No connection is made: the program would see it. */
+async function pollPorts(clock: Clock, watches: Set<PortWatch>): Promise<void> {
+  while (watches.size > 0) {
+    const begun_ms = clock.monotonicMs();
+    const ports = await listeningPorts();
+    for (const watch of watches) {
+      if (ports.has(watch.port) && watches.delete(watch)) watch.onListening();
+    }
+    const took_ms = clock.monotonicMs() - begun_ms;
+    if (watches.size > 0) await sleep(clock, Math.max(POLL_MS, took_ms / POLL_SHARE));
+  }
+  awaited.delete(clock);
+}
+
 /** Watches one run of a process until it is ready; then calls `onReady` once. */
 export class ReadyWatch {
-  readonly #clock: Clock;
   readonly #onReady: () => void;
   readonly #text: Buffer | null;
   /** The end of each stream so far, in which the text may begin. */
   readonly #ends: Record<OutputStream, Buffer> = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
   #is_over = false;
   #is_ready = false;
-  #timer: Timer | null = null;
+  readonly #stop: () => void;
 
-  /** A probe for a port starts polling at once. */
+  /** A probe for a port begins at once. */
   constructor(clock: Clock, probe: ReadyProbe, onReady: () => void) {
-    this.#clock = clock;
     this.#onReady = onReady;
     this.#text = probe.log === undefined ? null : Buffer.from(probe.log);
-    if (probe.port !== undefined) void this.#poll(probe.port);
+    this.#stop = probe.port === undefined ? () => {} : watchPort(clock, probe.port, () => this.#finish());
   }
 
   /** Whether the run was ready at some time, which may be before its start is complete. */
@@ -42,15 +75,7 @@ export class ReadyWatch {
   /** Stops watching. */
   close(): void {
     this.#is_over = true;
-    this.#timer?.cancel();
-  }
-
-  async #poll(port: number): Promise<void> {
-    // No connection is made: the program would see it.
-    const is_listening = (await listenersOn(port)).length > 0;
-    if (this.#is_over) return;
-    if (is_listening) return this.#finish();
-    this.#timer = this.#clock.after(POLL_MS, () => void this.#poll(port));
+    this.#stop();
   }
 
   #finish(): void {

@@ -109,19 +109,42 @@ export function keptOf(
   return { request: kept, fingerprint: requestFingerprint(request), command, ...cut };
 }
 
+/** So much text is digested at a time: a large request is not made once more as a text. */
+const DIGESTED_CHARACTERS = 16 * 1024;
+
 /** A digest that is equal for equal requests, whatever their `process_id` and the order of their keys. */
 export function requestFingerprint(request: ProcessRequest): string {
   const { process_id: _, ...rest } = request;
-  return createHash('sha256')
-    .update(JSON.stringify(sorted(rest)))
-    .digest('base64url');
+  const hash = createHash('sha256');
+  let text = '';
+  const add = (part: string) => {
+    text += part;
+    if (text.length < DIGESTED_CHARACTERS) return;
+    hash.update(text);
+    text = '';
+  };
+  addSorted(rest, add);
+  return hash.update(text).digest('base64url');
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.map(([key, entry]) => [key, sorted(entry)]);
+/** A value as JSON, with the keys of its objects sorted. */
+function addSorted(value: unknown, add: (part: string) => void): void {
+  if (Array.isArray(value)) {
+    add('[');
+    for (const each of value) {
+      addSorted(each, add);
+      add(',');
+    }
+    add(']');
+  } else if (typeof value === 'object' && value !== null) {
+    add('{');
+    for (const key of Object.keys(value).sort()) {
+      add(`${JSON.stringify(key)}:`);
+      addSorted((value as Record<string, unknown>)[key], add);
+      add(',');
+    }
+    add('}');
+  } else add(JSON.stringify(value) ?? 'null');
 }
 
 /** What an argument costs in addition to its bytes: many empty ones must not be free. */

@@ -14,6 +14,8 @@ import { rootByTag, TAG_VARIABLE } from './tree/tree.ts';
 
 /** How often the kernel's process table is read for the end of a process that is not a child of this daemon. */
 const POLL_MS = 100;
+/** The most looks at processes, of all together: of many, each is looked at less often. */
+const LOOKS_IN_A_MS = 2;
 
 /**
  * The record of the process that an earlier daemon left in `folder`, with the run that it had not saved yet; null if
@@ -125,11 +127,19 @@ async function noteStart(run: RunRecord, tag: string): Promise<void> {
   run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
 }
 
+/** Processes that are looked for. */
+let looked_for = 0;
+
 function waitUntilGone(clock: Clock, sighting: Sighting): Promise<ExitStatus> {
+  looked_for += 1;
   return new Promise((resolve) => {
     const look = () => {
-      if (sighting.endedTicks() === null) clock.after(POLL_MS, look);
-      else resolve(null);
+      if (sighting.endedTicks() === null) {
+        clock.after(Math.max(POLL_MS, looked_for / LOOKS_IN_A_MS), look);
+        return;
+      }
+      looked_for -= 1;
+      resolve(null);
     };
     look();
   });

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { ReadyWatch } from '../../src/process/ready.ts';
 import { eventually } from '../support/eventually.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { outputOf, program, start } from '../support/process/harness.ts';
 
 test('a process is ready once its text was written, even in pieces', async () => {
@@ -43,4 +45,17 @@ test('a process is ready once something listens on its port, and waiting for one
   await expect(supervisor.wait(failing.process.process_id, { for: 'ready' })).rejects.toMatchObject({
     code: 'conflict',
   });
+});
+
+test('however many wait for a port, the sockets are read for all of them together', async () => {
+  const clock = new ManualClock();
+  const ready: number[] = [];
+  const watches = Array.from(
+    { length: 500 },
+    (_, index) => new ReadyWatch(clock, { port: 1 }, () => ready.push(index)),
+  );
+  await eventually(() => expect(clock.timers).toBe(1));
+  for (const watch of watches) watch.close();
+  await clock.advance(1_000);
+  expect([clock.timers, ready]).toEqual([0, []]);
 });

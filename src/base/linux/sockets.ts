@@ -13,6 +13,8 @@ export interface Listener {
 
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const LISTENING = '0A';
+/** A row of a listening socket: its number, its own address and port, that of its peer, and its state. */
+const LISTENING_ROW = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A /gm;
 const ANY = /^0+$/;
 const MAPPED_IPV4 = `${'0'.repeat(16)}FFFF0000`;
 
@@ -20,6 +22,16 @@ const MAPPED_IPV4 = `${'0'.repeat(16)}FFFF0000`;
 export async function listenersOn(port: number): Promise<Listener[]> {
   const tables = await Promise.all(TABLES.map((table) => readFile(table, 'latin1').catch(() => '')));
   return tables.flatMap((table) => listenersIn(table, port));
+}
+
+/** The ports of this network namespace on which something listens. */
+export async function listeningPorts(): Promise<Set<number>> {
+  const ports = new Set<number>();
+  for (const table of TABLES) {
+    const text = await readFile(table, 'latin1').catch(() => '');
+    for (const [, port = ''] of text.matchAll(LISTENING_ROW)) ports.add(Number.parseInt(port, 16));
+  }
+  return ports;
 }
 
 /** Like `listenersOn`, but synchronous: what is seen is the state at the time of the call. */

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
+import { keepHeapSmall } from '../../base/engine/heap.ts';
 import { type HttpApp, type HttpExchange, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
@@ -46,6 +47,9 @@ export interface ProcessRouteContext extends AttachContext, OutputContext {
     | 'writeStdin'
   >;
 }
+
+/** A body from which on what is made of it is worth collecting early: it is garbage as soon as its program runs. */
+const LARGE_BODY_BYTES = 64 * 1024;
 
 const PATH = '/api/v1/processes';
 const ONE = `${PATH}/:process_id`;
@@ -126,6 +130,7 @@ async function startProcess(
   if (lossless && wait_ms !== undefined)
     throw invalidField('lossless', 'is not accepted together with wait_ms');
   checkProcessRequest(body);
+  if (Number(reply.request.headers['content-length'] ?? 0) > LARGE_BODY_BYTES) keepHeapSmall();
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
   const { created, process } = await daemon.supervisor.spawn(body, { lossless });
   const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, disconnectSignal(reply));

@@ -1,6 +1,7 @@
 import {
   OUTPUT_CHUNK_BYTES,
   OUTPUT_KEEP_BYTES,
+  OUTPUT_PENDING_ALL_BYTES,
   OUTPUT_PENDING_BYTES,
   OUTPUT_PREVIEW_BYTES,
 } from '../../contract/defaults.ts';
@@ -9,6 +10,16 @@ import { ChangeSignal } from '../change-signal.ts';
 import { ReadMemory, release } from './buffer-pool.ts';
 import { KeptFiles, type OutputRead } from './kept-files.ts';
 import { RecentOutput } from './recent-output.ts';
+
+/** What waits for the disk, of all streams together. */
+const all_pending = {
+  bytes: 0,
+  /** Notified when it becomes less than too much. */
+  room: new ChangeSignal(),
+  get is_full(): boolean {
+    return this.bytes >= OUTPUT_PENDING_ALL_BYTES;
+  },
+};
 
 /**
  * What one stream of a process wrote: on its way to the disk, kept there, and the newest of it in memory.
@@ -79,9 +90,10 @@ export class OutputLog {
     return this.#files.dropped_bytes;
   }
 
-  /** Whether too much output waits for the disk or for a lossless follower: the process should not be read for now. */
+  /** Whether too much output, of this stream or of all, waits for the disk or for a lossless follower: the process should not be read for now. */
   get is_full(): boolean {
-    return this.#pending_bytes >= OUTPUT_PENDING_BYTES || this.holds.isFull(this.#accepted);
+    const is_own_full = this.#pending_bytes >= OUTPUT_PENDING_BYTES;
+    return is_own_full || all_pending.is_full || this.holds.isFull(this.#accepted);
   }
 
   /** The last bytes that the process wrote, also those that are not yet on disk. */
@@ -95,6 +107,7 @@ export class OutputLog {
   append(data: Buffer): void {
     this.#pending.push(data);
     this.#pending_bytes += data.length;
+    all_pending.bytes += data.length;
     this.#accepted += data.length;
     const tail = data.length >= OUTPUT_PREVIEW_BYTES ? data : Buffer.concat([this.#tail, data]);
     // A copy: a view would hold the whole of what it was cut from in memory.
@@ -110,7 +123,12 @@ export class OutputLog {
   /** Resolves when nothing waits for what is being written, and no lossless follower is too far behind. */
   async whenRoom(): Promise<void> {
     const { room } = this.holds;
-    while (this.#pending.length > 0 || this.is_full) await room.after(room.version);
+    while (this.#pending.length > 0 || this.is_full) {
+      const is_over = new AbortController();
+      const waits = [room, all_pending.room].map((each) => each.after(each.version, is_over.signal));
+      await Promise.race(waits);
+      is_over.abort();
+    }
   }
 
   /** Keeps the newest output in memory until the returned function is called. */
@@ -161,6 +179,9 @@ export class OutputLog {
         release(data);
       }
       this.#pending_bytes -= batch_bytes;
+      const was_full = all_pending.is_full;
+      all_pending.bytes -= batch_bytes;
+      if (was_full && !all_pending.is_full) all_pending.room.notify();
       this.holds.room.notify();
       this.changes.notify();
     }

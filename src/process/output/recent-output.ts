@@ -1,4 +1,4 @@
-import { OUTPUT_CHUNK_BYTES, OUTPUT_RECENT_BYTES } from '../../contract/defaults.ts';
+import { OUTPUT_CHUNK_BYTES, OUTPUT_RECENT_ALL_BYTES, OUTPUT_RECENT_BYTES } from '../../contract/defaults.ts';
 import { release, retain } from './buffer-pool.ts';
 
 /** Bytes one after the other in memory. */
@@ -8,6 +8,9 @@ interface Piece {
   /** Room for more behind `data`, of memory that only this list writes to. */
   room: Buffer | null;
 }
+
+/** Bytes of all streams that are in memory here. */
+let all_bytes = 0;
 
 /**
  * The newest output of a stream in memory, while anybody follows it: read back from the disk, it would reach a follower
@@ -35,7 +38,9 @@ export class RecentOutput {
     if (this.#followers === 0) return;
     if (data.length >= OUTPUT_CHUNK_BYTES) this.#share(data);
     else this.#copy(data);
-    this.#removeWhile((oldest) => this.#end - oldest.offset - oldest.data.length >= OUTPUT_RECENT_BYTES);
+    all_bytes += data.length;
+    const kept_bytes = all_bytes > OUTPUT_RECENT_ALL_BYTES ? OUTPUT_CHUNK_BYTES : OUTPUT_RECENT_BYTES;
+    this.#removeWhile((oldest) => this.#end - oldest.offset - oldest.data.length >= kept_bytes);
   }
 
   /**
@@ -79,6 +84,7 @@ export class RecentOutput {
   #removeWhile(isSpare: (oldest: Piece) => boolean): void {
     for (let oldest = this.#pieces[0]; oldest && isSpare(oldest); oldest = this.#pieces[0]) {
       this.#pieces.shift();
+      all_bytes -= oldest.data.length;
       release(oldest.data);
     }
   }

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { listenersNowOn, listenersOn, takersOf } from '../../../src/base/linux/sockets.ts';
+import { listenersNowOn, listenersOn, listeningPorts, takersOf } from '../../../src/base/linux/sockets.ts';
 
 describe("the kernel's table of listeners", () => {
   const listener = (address: string, uid: number) => ({ address, uid, inode: String(uid) });
@@ -27,6 +27,7 @@ describe("the kernel's table of listeners", () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
+    expect(await listeningPorts()).toContain(port);
     const expected = [
       { address: '0100007F', uid: process.getuid?.(), inode: expect.stringMatching(/^\d+$/) },
     ];

@@ -106,6 +106,38 @@ describe('POST /processes', () => {
   });
 });
 
+describe('GET /processes', () => {
+  it('has pages, newest first, as contexts have', async () => {
+    for (const process_id of ['a', 'b', 'c'])
+      await daemon.ask('/processes', { json: { ...SLEEP, process_id } });
+    for (const [path, list, id] of [
+      ['/processes', 'processes', 'process_id'],
+      ['/contexts', 'contexts', 'id'],
+    ] as const) {
+      const first = (await daemon.ask(`${path}?limit=2`)).data;
+      const rest = (await daemon.ask(`${path}?limit=2&cursor=${first.next_cursor}`)).data;
+      const all = (await daemon.ask(`${path}?limit=5000`)).data;
+      const ids = [first, rest, all].map((page) =>
+        page[list].map((each: Record<string, string>) => each[id]),
+      );
+      expect(ids).toEqual([['c', 'b'], ['a'], ['c', 'b', 'a']]);
+      expect([rest.next_cursor, all.next_cursor]).toEqual([null, null]);
+      for (const query of [
+        'limit=0',
+        'limit=-1',
+        'limit=x',
+        'limit=',
+        'cursor=x',
+        'cursor=1-..%2F',
+        'cursor=',
+      ]) {
+        const { status, error } = await daemon.ask(`${path}?${query}`);
+        expect([status, error?.code], query).toEqual([400, 'invalid_request']);
+      }
+    }
+  });
+});
+
 describe('an invalid start', () => {
   const BAD: [field: string, request: unknown][] = [
     ['body', undefined],

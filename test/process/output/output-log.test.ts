@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { OUTPUT_PENDING_ALL_BYTES } from '../../../src/contract/defaults.ts';
 import { ChangeSignal } from '../../../src/process/change-signal.ts';
 import { OutputLog } from '../../../src/process/output/output-log.ts';
 
@@ -91,6 +92,19 @@ test('there is room for the next batch while one is written, and for no more tha
   await log.flush();
   expect([log.is_writing, log.end]).toEqual([false, 1500]);
   await log.close();
+});
+
+test('while too much of all streams waits for the disk no other is read, and afterwards it is', async () => {
+  const [writing, other] = ['stdout', 'stderr'].map((stream) =>
+    OutputLog.create(folder, stream as 'stdout' | 'stderr', new ChangeSignal()),
+  ) as [OutputLog, OutputLog];
+  const data = Buffer.alloc(MIB);
+  expect(other.is_full).toBe(false);
+  for (let bytes = 0; bytes < OUTPUT_PENDING_ALL_BYTES; bytes += MIB) writing.append(data);
+  expect(other.is_full).toBe(true);
+  await other.whenRoom();
+  expect(other.is_full).toBe(false);
+  await Promise.all([writing.close(), other.close()]);
 });
 
 test('what the disk refuses becomes a gap with exact offsets, and the log goes on after it', async () => {

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { OUTPUT_CHUNK_BYTES, OUTPUT_RECENT_BYTES } from '../../../src/contract/defaults.ts';
+import {
+  OUTPUT_CHUNK_BYTES,
+  OUTPUT_RECENT_ALL_BYTES,
+  OUTPUT_RECENT_BYTES,
+} from '../../../src/contract/defaults.ts';
 import { ReadMemory, release } from '../../../src/process/output/buffer-pool.ts';
 import { RecentOutput } from '../../../src/process/output/recent-output.ts';
 
@@ -63,4 +67,25 @@ test('nothing is kept once the last follower has left', () => {
   recent.add(bytesAt(200, 100));
   expect(recent.at(150)).toBe(null);
   expect(recent.at(200)?.equals(bytesAt(200, 100))).toBe(true);
+});
+
+test('many followed streams together keep little of each, and one alone much again', () => {
+  const data = bytesAt(0, OUTPUT_CHUNK_BYTES);
+  const fill = (recent: RecentOutput) => {
+    for (let bytes = 0; bytes < 2 * OUTPUT_RECENT_BYTES; bytes += data.length) recent.add(data);
+  };
+  const all = Array.from(
+    { length: (2 * OUTPUT_RECENT_ALL_BYTES) / OUTPUT_RECENT_BYTES },
+    () => new RecentOutput(),
+  );
+  const leave = all.map((recent) => recent.follow(0));
+  for (const recent of all) fill(recent);
+  const last = all.at(-1) as RecentOutput;
+  expect(last.at(OUTPUT_RECENT_BYTES)).toBe(null);
+  expect(last.at(2 * OUTPUT_RECENT_BYTES - 1)).not.toBe(null);
+  for (const end of leave) end();
+  const end = last.follow(0);
+  fill(last);
+  expect(last.at(OUTPUT_RECENT_BYTES)).not.toBe(null);
+  end();
 });
