@@ -22,3 +22,22 @@ it('lists processes with name, age and restarts', async () => {
   expect(titles).toMatch(/^PROCESS_ID +PID +STATE +CODE +AGE +RESTARTS +MEMORY +NAME +COMMAND$/);
   expect(row).toMatch(/^web +7 +running +- +\d+ d +3 +1.5 KiB +front\\u001b\[31m +npm start$/);
 });
+
+it('reads every page, newest first, and lists the newest last; a page that leads to itself ends it', async () => {
+  const daemon = new StandInDaemon();
+  const env = { SANDBOXD_URL: await daemon.start() };
+  onTestFinished(() => daemon.stop());
+  const shown = (process_id: string) => ({ process_id, command: ['true'], command_truncated: false });
+  daemon.on('GET /processes', ({ url }, response) => {
+    const is_first = !url.includes('cursor=');
+    const processes = is_first ? [shown('c'), shown('b')] : [shown('a')];
+    succeed(response, 200, { processes, next_cursor: is_first ? '1-b' : null });
+  });
+  const { processes } = JSON.parse((await run(['ps', '--json'], env)).stdout);
+  expect(processes.map(({ process_id }: { process_id: string }) => process_id)).toEqual(['a', 'b', 'c']);
+  daemon.on('GET /processes', (_, response) =>
+    succeed(response, 200, { processes: [shown('a')], next_cursor: '1-a' }),
+  );
+  const endless = await run(['ps'], env);
+  expect([endless.code, endless.stderr]).toEqual([1, expect.stringContaining('invalid page')]);
+});
