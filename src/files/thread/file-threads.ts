@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
-import type { Clock, Timer } from '../../base/clock.ts';
+import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import type { Service } from '../../base/service.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { Unpacked } from '../archive/unpack.ts';
@@ -142,7 +142,7 @@ export class FileThreads implements Pick<Service, 'stop'> {
       if (this.#is_stopped) throw new ApiError('shutting_down');
       const thread = this.#leastBusy({ own_paths, journal_folder, daemon_pid });
       const line = this.#post(thread, work);
-      const timer = clock.after(HANGS_MS, () => {
+      const timer = runTime(clock).after(HANGS_MS, () => {
         thread.hangs = true;
         // Without a thread that is free it waits for this one.
         if (!this.is_full) line.close(new Error(GIVEN_BACK));

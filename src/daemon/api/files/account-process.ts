@@ -154,7 +154,7 @@ export class AccountProcess {
       this.#child.once('exit', () => resolve());
     });
     this.#child.stdin?.end();
-    await atMost(this.#parts.clock, END_GRACE_MS, ended);
+    await atMost(this.#clock, END_GRACE_MS, ended);
     this.kill();
   }
 

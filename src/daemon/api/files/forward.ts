@@ -5,6 +5,7 @@ import { type Clock, runTime } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
 import type { HttpExchange } from '../../../base/http/app.ts';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
+import { limitIdle } from '../../../base/http/idle-limit.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
 import { joinUpgrade } from '../../../base/http/relay.ts';
 import { FILE_CALL_TIMEOUT_MS, FILE_SYNC_TIMEOUT_MS } from '../../../contract/defaults.ts';
@@ -43,7 +44,7 @@ export async function forwardToAccount(
   request.raw.socket.once('close', abandon);
   reply.raw.once('close', () => request.raw.socket.off('close', abandon));
   if (request.raw.socket.destroyed) abandon();
-  if (route.kind === 'transfer') beginTransfer(route, exchange, idle_timeout_ms);
+  if (route.kind === 'transfer') beginTransfer(route, exchange, idle_timeout_ms, clock);
   try {
     const { head, upgraded } = await answerTo(outgoing, use, route, request, runTime(clock));
     if (upgraded) {
@@ -61,12 +62,12 @@ function beginTransfer(
   { answer, changes_files }: FileRoute,
   { request, reply }: HttpExchange,
   idle_timeout_ms: number,
+  clock: Clock,
 ): void {
   keepHeapSmall();
   if (answer === 'copy') return;
   const { socket } = request.raw;
-  // Counts any byte that moves as activity, also within one long write. An idle connection is then destroyed.
-  socket.setTimeout(idle_timeout_ms);
+  limitIdle(reply.raw, socket, idle_timeout_ms, clock);
   if (!changes_files) return;
   allowLongBody(request, reply);
   request.raw.once('end', () => socket.setTimeout(0));
