@@ -28,12 +28,21 @@ async function resultOf(work: Work, line: Line): Promise<unknown> {
   }
 }
 
-port.on('message', ({ work, port: end }: Call) => {
+async function run({ work, port: end }: Call): Promise<void> {
   const line = new Line(end);
   line.begun();
-  port.postMessage(null);
-  resultOf(work, line).then(
+  parentPort?.postMessage(null);
+  await resultOf(work, line).then(
     (result) => line.done(result),
     (error) => line.fail(error),
   );
+}
+
+let lists = Promise.resolve();
+
+port.on('message', (call: Call) => {
+  // One after the other: one that waits behind another that hangs is not begun, and goes to another thread.
+  if (call.work.verb === 'list') lists = lists.then(() => run(call));
+  else void run(call);
 });
+port.postMessage(null);

@@ -49,6 +49,8 @@ interface Thread {
   worker: Worker;
   /** The work that is under way. */
   lines: Set<Line>;
+  /** Resolves once it runs, or has ended. */
+  ready: Promise<void>;
   /** Whether it does not take up new work. */
   hangs: boolean;
 }
@@ -142,14 +144,21 @@ export class FileThreads implements Pick<Service, 'stop'> {
       if (this.#is_stopped) throw new ApiError('shutting_down');
       const thread = this.#leastBusy({ own_paths, journal_folder, daemon_pid });
       const line = this.#post(thread, work);
-      const timer = runTime(clock).after(HANGS_MS, () => {
+      let is_given_back = false;
+      const giveBack = () => {
         thread.hangs = true;
         // Without a thread that is free it waits for this one.
-        if (!this.is_full) line.close(new Error(GIVEN_BACK));
+        if (this.is_full) return;
+        is_given_back = true;
+        line.close(new Error('another thread does it'));
+      };
+      let timer: Timer | null = null;
+      void thread.ready.then(() => {
+        timer = runTime(clock).after(HANGS_MS, giveBack);
       });
-      const was_begun = await line.whenBegun();
-      timer.cancel();
-      if (was_begun || !thread.hangs || this.is_full) return line;
+      await line.whenBegun();
+      (timer as Timer | null)?.cancel();
+      if (!is_given_back) return line;
     }
   }
 
@@ -180,15 +189,18 @@ export class FileThreads implements Pick<Service, 'stop'> {
       // Entries pass through and are gone: a small young generation is collected in a blink.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
-    const thread = { worker, lines: new Set<Line>(), hangs: false };
+    const { promise: ready, resolve: begin } = Promise.withResolvers<void>();
+    const thread = { worker, lines: new Set<Line>(), ready, hangs: false };
     this.#threads.add(thread);
     worker.unref();
     // It takes work up, perhaps late.
     worker.on('message', () => {
+      begin();
       thread.hangs = false;
     });
     worker.on('error', () => {}); // its work tells of its end
     worker.on('exit', () => {
+      begin();
       this.#threads.delete(thread);
       for (const line of thread.lines) line.close(new Error(SIDE_ENDED));
     });
@@ -203,7 +215,6 @@ export class FileThreads implements Pick<Service, 'stop'> {
 }
 
 const GONE = new Error('nobody wants it any more');
-const GIVEN_BACK = 'another thread does it';
 
 /** Rejects where the stream breaks off. */
 async function sendAll(data: Readable, line: Line): Promise<void> {

@@ -52,10 +52,9 @@ export class Line {
     return this.#gone.signal;
   }
 
-  /** Whether the other side takes the work up; false if the line is closed before. */
-  async whenBegun(): Promise<boolean> {
+  /** Resolves once the other side takes the work up, or the line is closed. */
+  async whenBegun(): Promise<void> {
     await this.#until(() => this.#is_begun || this.#end !== null);
-    return this.#is_begun;
   }
 
   /** Resolves once the other side is ready to send pieces. Throws what it failed with. */
