@@ -76,3 +76,15 @@ export function refuseRequests(socket: Socket, isRefused: () => boolean): void {
     return 2;
   };
 }
+
+/** The kernel's side of a connection, as it can be sent to another process. */
+export type ConnectionHandle = object;
+
+/**
+ * The kernel's side of a connection, which Node keeps in the socket's `_handle`: sent to another process, that has the
+ * connection as well, and this one goes on with it. Null for one that is closed, or without `_handle`: then bodies go by way
+ * of this process, which costs more.
+ */
+export function handleOf(socket: Socket): ConnectionHandle | null {
+  return (socket as Socket & { _handle?: ConnectionHandle | null })._handle ?? null;
+}

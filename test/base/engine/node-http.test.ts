@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
+  handleOf,
   listenOn,
   refuseRequests,
   replaceClosing,
@@ -104,6 +105,18 @@ describe('Node still has', () => {
     expect(String(await behind)).toBe('what follows');
     await answer;
   });
+});
+
+it("_handle, the kernel's side of a connection, which is gone once that is closed", async () => {
+  const server = serverWith((_request, response) => response.end());
+  const accepted = once(server, 'connection');
+  const client = connect(await listening(server), '127.0.0.1');
+  onTestFinished(() => void client.destroy());
+  const [socket] = (await accepted) as [Socket];
+  expect(handleOf(socket)).toHaveProperty('fd');
+  socket.destroy();
+  await once(socket, 'close');
+  expect(handleOf(socket)).toBeNull();
 });
 
 it('an address that is no plain one is listened on in the documented way', async () => {

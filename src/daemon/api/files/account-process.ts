@@ -1,12 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { atMost, type Clock, runTime, type Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
+import type { ConnectionHandle } from '../../../base/engine/node-http.ts';
 import { HEAPS_VARIABLE } from '../../../base/node-variables.ts';
 import { FILE_CALLS_MAX, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { AccountSettings, ProgramAnswer } from './account-program.ts';
+import type { DirectOrder } from './direct-bodies.ts';
 
 /** Time for a start: a machine that is very busy takes seconds. */
 const START_TIMEOUT_MS = 10_000;
@@ -37,6 +39,8 @@ export interface AccountUse {
   socket_path: string;
   /** Aborts, with `unavailable`, if the process is lost. */
   lost: AbortSignal;
+  /** Passes the kernel's side of a client's connection on, which stays open here. */
+  pass: (order: DirectOrder, handle: ConnectionHandle) => void;
   /** To be called once it has become a connection that lasts. */
   lasts: () => void;
   /** To be called at the end. Idempotent. */
@@ -131,6 +135,12 @@ export class AccountProcess {
       // By its folder's descriptor, because the path of a socket may be too long.
       socket_path: `/proc/self/fd/${this.#folder}/${this.#parts.socket_name}`,
       lost: this.#lost.signal,
+      pass: (order, handle) => {
+        const failed = (error: Error | null) => {
+          if (error) this.kill();
+        };
+        this.#child.send(order, handle as SendHandle, failed);
+      },
       lasts: () => {
         does_last = true;
         this.#lasting += 1;

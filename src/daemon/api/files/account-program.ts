@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { fstat, readdirSync, readFileSync } from 'node:fs';
 import { systemClock } from '../../../base/clock.ts';
+import type { ConnectionHandle } from '../../../base/engine/node-http.ts';
 import { createHttpApp } from '../../../base/http/app.ts';
 import { Connections, createListener } from '../../../base/http/listener.ts';
 import type { Account } from '../../../base/linux/accounts.ts';
@@ -9,6 +10,7 @@ import { removeLeftovers, UploadJournal } from '../../../files/change/upload-jou
 import { Files } from '../../../files/files.ts';
 import { FileThreads } from '../../../files/thread/file-threads.ts';
 import { CallsUnderWay } from './calls-under-way.ts';
+import { DirectBodies, type DirectOrder } from './direct-bodies.ts';
 import { registerFileRoutes } from './file-routes.ts';
 import { WatchedTrees } from './watch/watched-trees.ts';
 
@@ -32,6 +34,9 @@ export type ProgramAnswer =
   /** How many calls it works on although their clients have gone, and whether it has no threads for new ones. */
   | { left: number; is_full: boolean };
 
+/** What the daemon tells it. */
+export type ProgramOrder = { is_asking: true } | DirectOrder;
+
 /** A call to the pool that takes longer waits for others that hang, in ms. */
 const FULL_MS = 2_000;
 /** Time to tidy up at the end, in ms. */
@@ -53,6 +58,7 @@ async function run(settings: AccountSettings): Promise<void> {
     own: new Files({ clock, own_paths, journal, daemon_pid }),
     threads,
     trees: new WatchedTrees({ clock, log, own_paths }),
+    direct: new DirectBodies(),
   };
   const app = createHttpApp(log);
   await registerFileRoutes(app, (await import('./answers.ts')).answering(files));
@@ -65,7 +71,10 @@ async function run(settings: AccountSettings): Promise<void> {
   if (account) become(account);
   const tellState = () => tellOf(calls, threads);
   calls.onLeft = tellState;
-  process.on('message', tellState);
+  process.on('message', (message: ProgramOrder, handle: unknown) => {
+    if ('direct' in message) files.direct.take(message, handle as ConnectionHandle);
+    else tellState();
+  });
   process.stdin.resume().once('end', () => {
     // Not by an exit, which waits for threads that hang.
     systemClock.after(END_GRACE_MS, end);

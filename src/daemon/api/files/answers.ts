@@ -26,6 +26,7 @@ import type { FileThreads } from '../../../files/thread/file-threads.ts';
 import { checkHandshake } from '../process-attach.ts';
 import { BodyWriter } from './body-writer.ts';
 import type { CallsUnderWay } from './calls-under-way.ts';
+import type { DirectBodies } from './direct-bodies.ts';
 import { answerDownload } from './download.ts';
 import type { FileHandler, FileRoute } from './file-routes.ts';
 import { WatchConnection } from './watch/watch-connection.ts';
@@ -49,6 +50,8 @@ export interface AccountFiles {
   threads: FileThreads;
   /** What clients watch. */
   trees: WatchedTrees;
+  /** Connections of clients that take the bodies of downloads. */
+  direct: DirectBodies;
 }
 
 type Answering = (files: AccountFiles, exchange: HttpExchange) => Promise<unknown>;
@@ -62,7 +65,7 @@ export function answering(files: AccountFiles): FileHandler {
 async function answerRead(files: AccountFiles, exchange: HttpExchange): Promise<void> {
   const path = pathOf(exchange.request);
   const file = await files.own.open(path);
-  await withPath(path, () => answerDownload(file, files.clock, exchange));
+  await withPath(path, () => answerDownload(file, files.clock, files.direct, exchange));
 }
 
 /** Answers GET `/files/stat`. */

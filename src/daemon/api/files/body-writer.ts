@@ -1,14 +1,14 @@
-import type { ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 
 /** Writes the body of an answer piece by piece, as fast as the client takes it. */
 export class BodyWriter {
-  readonly #raw: ServerResponse;
+  readonly #raw: Writable;
   readonly #gone: AbortSignal;
   /** Of the piece that is being written. */
   #reject: (error: Error) => void = () => {};
 
   /** `gone` aborts when the client disconnects. */
-  constructor(raw: ServerResponse, gone: AbortSignal) {
+  constructor(raw: Writable, gone: AbortSignal) {
     this.#raw = raw;
     this.#gone = gone;
     // Once for all pieces: a listener each would cost more than the write.

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
 import type { HttpExchange } from '../../../base/http/app.ts';
@@ -12,7 +13,10 @@ import { freeBuffer } from '../../../files/free-buffer.ts';
 import type { RegularFile } from '../../../files/regular-file.ts';
 import { entityTag } from '../../../files/stamp.ts';
 import { BodyWriter } from './body-writer.ts';
+import { DIRECT_HEADER, DIRECT_LENGTH_HEADER, type DirectBodies } from './direct-bodies.ts';
 
+/** Less is sent by way of the daemon: to pass a connection takes a moment. */
+const DIRECT_BYTES_MIN = 256 * 1024;
 /** Large enough that the system calls cost little, small enough for many downloads at once. Each has two. */
 const CHUNK_BYTES = 64 * 1024;
 
@@ -20,7 +24,12 @@ const CHUNK_BYTES = 64 * 1024;
  * Answers GET and HEAD `/files` with the bytes of a file, as RFC 9110 says of conditions and ranges, and closes it. A file
  * that shrinks meanwhile breaks the connection. Throws `precondition_failed` and `range_not_satisfiable`.
  */
-export async function answerDownload(file: RegularFile, clock: Clock, exchange: HttpExchange): Promise<void> {
+export async function answerDownload(
+  file: RegularFile,
+  clock: Clock,
+  direct: DirectBodies,
+  exchange: HttpExchange,
+): Promise<void> {
   const { handle } = file;
   try {
     const plan = file.is_pseudo ? WHOLE_STREAM : await planOf(handle, clock, exchange);
@@ -28,6 +37,14 @@ export async function answerDownload(file: RegularFile, clock: Clock, exchange: 
     const gone = disconnectSignal(reply);
     reply.hijack();
     const { raw } = reply;
+    const number = request.headers[DIRECT_HEADER];
+    const length = plan.end - plan.start;
+    const is_long =
+      request.method === 'GET' && length >= DIRECT_BYTES_MIN && length < Number.POSITIVE_INFINITY;
+    if (is_long && typeof number === 'string') {
+      await sendDirectly(handle, plan, direct.connection(number, gone), exchange, gone);
+      return;
+    }
     raw.writeHead(plan.status, { ...plan.headers, 'cache-control': 'no-cache', 'x-request-id': request.id });
     if (request.method === 'HEAD' || plan.start === plan.end) {
       raw.end();
@@ -41,6 +58,36 @@ export async function answerDownload(file: RegularFile, clock: Clock, exchange: 
     );
   } finally {
     await handle.close();
+  }
+}
+
+/** Sends the head by way of the daemon, and the body past it, to the client's connection. */
+async function sendDirectly(
+  handle: FileHandle,
+  plan: Plan,
+  connection: Promise<Socket | null>,
+  { request, reply: { raw } }: HttpExchange,
+  gone: AbortSignal,
+): Promise<void> {
+  const { 'content-length': length, ...headers } = plan.headers;
+  raw.writeHead(plan.status, {
+    ...headers,
+    [DIRECT_LENGTH_HEADER]: length,
+    'cache-control': 'no-cache',
+    'x-request-id': request.id,
+  });
+  raw.flushHeaders();
+  const socket = await connection;
+  keepHeapSmall();
+  try {
+    if (socket) await sendBytes(handle, plan, new BodyWriter(socket, gone));
+    // What says that the body is whole.
+    raw.end();
+  } catch {
+    raw.destroy();
+  } finally {
+    // Closes this process's side of it alone.
+    socket?.destroy();
   }
 }
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { type Clock, runTime } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
+import { handleOf } from '../../../base/engine/node-http.ts';
 import type { HttpExchange } from '../../../base/http/app.ts';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
 import { limitIdle } from '../../../base/http/idle-limit.ts';
@@ -13,11 +14,14 @@ import { ApiError } from '../../../contract/errors.ts';
 import { shownBytes } from '../../../files/byte-path.ts';
 import type { AccountUse } from './account-process.ts';
 import type { AccountProcesses } from './account-processes.ts';
+import { DIRECT_HEADER, DIRECT_LENGTH_HEADER, type DirectOrder } from './direct-bodies.ts';
 import type { FileRoute } from './file-routes.ts';
 
 const BODIES = new Set(['POST', 'PUT']);
 /** Of this connection, not of the next one. */
-const OWN = new Set(['authorization', 'host', 'origin', 'content-length', 'expect']);
+const OWN = new Set(['authorization', 'host', 'origin', 'content-length', 'expect', DIRECT_HEADER]);
+
+let passed = 0;
 
 /**
  * Has a request answered by a process of an account, streaming both ways; when either side closes, the other is closed.
@@ -32,12 +36,13 @@ export async function forwardToAccount(
 ): Promise<void> {
   const { request, reply } = exchange;
   const use = await to.use();
+  const direct = route.answer === 'read' ? String(++passed) : null;
   const outgoing = httpRequest({
     socketPath: use.socket_path,
     agent: false,
     method: request.method,
     path: request.raw.url,
-    headers: headersOf(request),
+    headers: direct === null ? headersOf(request) : { ...headersOf(request), [DIRECT_HEADER]: direct },
   });
   outgoing.once('close', use.done);
   const abandon = () => outgoing.destroy();
@@ -50,6 +55,8 @@ export async function forwardToAccount(
     if (upgraded) {
       use.lasts();
       join(exchange, head, upgraded);
+    } else if (direct !== null && head.headers[DIRECT_LENGTH_HEADER] !== undefined) {
+      relayHead(exchange, head, use, { direct, idle_timeout_ms });
     } else relay(exchange, head);
   } catch (error) {
     outgoing.destroy();
@@ -199,6 +206,40 @@ function relay({ request, reply }: HttpExchange, head: IncomingMessage): void {
   raw.once('close', () => head.destroy());
   // What the answer does not wait for is of no use to anybody.
   raw.once('finish', () => request.raw.resume());
+}
+
+/** Relays an answer whose body the process sends to the client's connection by itself. */
+function relayHead(
+  { request, reply }: HttpExchange,
+  head: IncomingMessage,
+  use: AccountUse,
+  order: DirectOrder,
+): void {
+  const { raw } = reply;
+  const { socket } = request.raw;
+  const { [DIRECT_LENGTH_HEADER]: length, ...headers } = head.headers;
+  const kept = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name));
+  reply.hijack();
+  raw.writeHead(head.statusCode as number, {
+    ...Object.fromEntries(kept),
+    'content-length': String(length),
+    'x-request-id': request.id,
+  });
+  raw.flushHeaders();
+  // The process itself sees how its bytes move.
+  socket.setTimeout(0);
+  socket.write('', () => {
+    const handle = handleOf(socket);
+    if (handle && !socket.destroyed) use.pass(order, handle);
+    else raw.destroy();
+  });
+  head.resume();
+  head.once('error', () => raw.destroy());
+  head.once('close', () => {
+    if (head.complete) raw.end();
+    else raw.destroy();
+  });
+  raw.once('close', () => head.destroy());
 }
 
 function join({ request, reply }: HttpExchange, head: IncomingMessage, upgraded: Socket): void {

@@ -1,7 +1,8 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { createHttpApp } from '../../../../src/base/http/app.ts';
@@ -143,5 +144,30 @@ describe('transfers', () => {
     expect(await answer).toMatch(/^HTTP\/1.1 201 /);
     expect(readdirSync(folder).sort()).toEqual(['large', 'slow', 'state']);
     expect(readdirSync(journal_folder)).toEqual([]);
+  });
+
+  it('of large files leave their connection as whole as those of small ones', async () => {
+    const daemon = await LocalDaemon.start();
+    const folder = scratchFolder();
+    const content = Buffer.alloc(3 * 1024 * 1024 + 1, 'content');
+    writeFileSync(join(folder, 'large'), content);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const ports = new Set<number | undefined>();
+    const get = (route: string, headers = {}) =>
+      new Promise<Buffer>((resolve, reject) => {
+        const url = `${daemon.url}/files${route}?path=${encodeURIComponent(join(folder, 'large'))}`;
+        const sent = request(url, { agent, headers: { ...daemon.authorization, ...headers } }, (response) => {
+          ports.add(response.socket.localPort);
+          resolve(buffer(response));
+        });
+        sent.on('error', reject).end();
+      });
+    for (let i = 0; i < 3; i++) {
+      expect((await get('')).equals(content)).toBe(true);
+      expect(JSON.parse(String(await get('/stat'))).data.size).toBe(content.length);
+      expect((await get('', { range: 'bytes=7-2000006' })).equals(content.subarray(7, 2_000_007))).toBe(true);
+    }
+    expect(ports.size).toBe(1);
   });
 });
