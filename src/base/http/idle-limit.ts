@@ -6,10 +6,15 @@ import { type Clock, runTime } from '../clock.ts';
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /**
- * Cuts a connection on which no byte moves for `idle_ms`, also within one long write, until its answer is closed. Time in
- * which this program was stopped does not count.
+ * Cuts a connection on which no byte moves for `idle_ms`, also within one long write, until its answer is closed, or it
+ * itself if it is given in the answer's place. Time in which this program was stopped does not count.
  */
-export function limitIdle(answer: ServerResponse, socket: Socket, idle_ms: number, clock: Clock): void {
+export function limitIdle(
+  answer: ServerResponse | Socket,
+  socket: Socket,
+  idle_ms: number,
+  clock: Clock,
+): void {
   const time = runTime(clock);
   const stoppedMs = () => clock.monotonicMs() - time.monotonicMs();
   let seen_ms = stoppedMs();

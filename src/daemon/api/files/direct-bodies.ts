@@ -1,5 +1,7 @@
 import { Socket } from 'node:net';
+import { systemClock } from '../../../base/clock.ts';
 import type { ConnectionHandle } from '../../../base/engine/node-http.ts';
+import { limitIdle } from '../../../base/http/idle-limit.ts';
 
 /** The header by which the daemon offers a client's connection for the body, as a number of its own. */
 export const DIRECT_HEADER = 'x-sandboxd-direct';
@@ -20,7 +22,7 @@ export class DirectBodies {
   take({ direct, idle_timeout_ms }: DirectOrder, handle: ConnectionHandle): void {
     const socket = new Socket({ handle, readable: false, writable: true } as object);
     socket.on('error', () => {}); // 'close' follows
-    socket.setTimeout(idle_timeout_ms, () => socket.destroy());
+    limitIdle(socket, socket, idle_timeout_ms, systemClock);
     const taken = this.#waiting.get(direct);
     this.#waiting.delete(direct);
     if (taken) taken(socket);
