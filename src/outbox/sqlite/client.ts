@@ -20,6 +20,7 @@ import type { CallName, Calls, FromWriter, Mended, WriterCall, WriterSettings } 
 import { OutboxThread, READING_CALLS } from './outbox-thread.ts';
 import type { LifecycleRow } from './rows/lifecycle-records.ts';
 import type { Ownership } from './rows/outbox-state.ts';
+import { StartAppends } from './start-appends.ts';
 
 /** Records made pending again in one commit. */
 const REPLAYED_AT_ONCE = 500;
@@ -65,6 +66,7 @@ interface PendingCall {
 export class OutboxClient implements DeliveryStore, InspectionStore {
   readonly #thread: OutboxThread;
   readonly #batches: ClientBatches;
+  readonly #start_appends = new StartAppends();
   readonly #clock: Clock;
   readonly #onFault: (error: Error) => void;
   #offset_ms = 0;
@@ -183,9 +185,7 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
   append(append: Append): Promise<AppendResult> {
     // While the disk hangs, nothing more may queue up.
     if (this.#is_closed || this.#batches.is_stuck) return Promise.resolve({ outcome: 'unavailable' });
-    if (append.tree || append.drafts.some(({ event_type }) => event_type !== 'sandbox.ready')) {
-      this.#thread.moveToThread();
-    }
+    if (!this.#start_appends.includes(append)) this.#thread.moveToThread();
     return this.#batches.append(append);
   }
 
