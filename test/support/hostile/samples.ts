@@ -59,11 +59,18 @@ export function residentBytes(pid: number): number {
   return kibOf(read(`/proc/${pid}/status`), 'VmRSS');
 }
 
-/** Children that run the daemon's own program: helpers, not supervised processes. */
+/**
+ * Children that run the daemon's own Node: helpers, not supervised processes. One that is just being started still has the
+ * daemon's memory and command line.
+ */
 export function helpersOf(pid: number): number[] {
   const program = link(`/proc/${pid}/exe`);
+  const command_line = read(`/proc/${pid}/cmdline`);
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((each) => parentOf(each) === pid && link(`/proc/${each}/exe`) === program);
+  return pids
+    .map(Number)
+    .filter((each) => parentOf(each) === pid && link(`/proc/${each}/exe`) === program)
+    .filter((each) => read(`/proc/${each}/cmdline`) !== command_line);
 }
 
 function parentOf(pid: number): number {
