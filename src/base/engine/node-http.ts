@@ -88,3 +88,24 @@ export type ConnectionHandle = object;
 export function handleOf(socket: Socket): ConnectionHandle | null {
   return (socket as Socket & { _handle?: ConnectionHandle | null })._handle ?? null;
 }
+
+interface ReadHandle {
+  readStart?: () => number;
+  readStop?: () => number;
+}
+
+/**
+ * Keeps Node from reading a connection: whoever else has it reads what follows. Returns what ends that, or null if this Node
+ * has no `readStart` and `readStop` in the handle: then it is read here.
+ */
+export function holdReading(socket: Socket): (() => void) | null {
+  const handle = handleOf(socket) as ReadHandle | null;
+  if (!handle?.readStart || !handle.readStop) return null;
+  handle.readStop();
+  // Node begins again with each request, and when its buffers are empty.
+  handle.readStart = () => 0;
+  return () => {
+    delete handle.readStart;
+    if (!socket.destroyed) (handle as ReadHandle).readStart?.();
+  };
+}

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   handleOf,
+  holdReading,
   listenOn,
   refuseRequests,
   replaceClosing,
@@ -117,6 +118,23 @@ it("_handle, the kernel's side of a connection, which is gone once that is close
   socket.destroy();
   await once(socket, 'close');
   expect(handleOf(socket)).toBeNull();
+});
+
+it('readStart and readStop of it, by which a connection is not read until it is released', async () => {
+  const server = serverWith((_request, response) => response.end('heard'));
+  const accepted = once(server, 'connection');
+  const client = connect(await listening(server), '127.0.0.1');
+  onTestFinished(() => void client.destroy());
+  const [socket] = (await accepted) as [Socket];
+  const release = holdReading(socket);
+  expect(release).not.toBeNull();
+  const answer = once(client, 'data');
+  client.write(GET);
+  socket.resume();
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  expect(socket.bytesRead).toBe(0);
+  release?.();
+  expect(String((await answer)[0])).toMatch(/^HTTP\/1.1 200 /);
 });
 
 it('an address that is no plain one is listened on in the documented way', async () => {

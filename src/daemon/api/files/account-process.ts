@@ -1,5 +1,6 @@
 import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { atMost, type Clock, runTime, type Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
@@ -16,6 +17,8 @@ const START_TIMEOUT_MS = 10_000;
 const ASK_MS = 2_000;
 /** Time for its answer: it only has to run. */
 const ANSWER_TIMEOUT_MS = 5_000;
+/** Connections that are kept for the next requests. */
+const CONNECTIONS_KEPT = 4;
 /** Time to tidy up when the daemon ends. */
 const END_GRACE_MS = 1_000;
 /** Calls of one process whose clients have gone, and that hang; then another one takes new requests. */
@@ -37,6 +40,8 @@ export interface AccountProcessParts {
 export interface AccountUse {
   /** Where it answers. */
   socket_path: string;
+  /** Keeps connections to it for the next requests. */
+  agent: Agent;
   /** Aborts, with `unavailable`, if the process is lost. */
   lost: AbortSignal;
   /** Passes the kernel's side of a client's connection on, which stays open here. */
@@ -63,6 +68,7 @@ export class AccountProcess {
   readonly #parts: AccountProcessParts;
   readonly #clock: Clock;
   readonly #lost = new AbortController();
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: CONNECTIONS_KEPT });
   readonly #folder: number;
   readonly #child: ChildProcess;
   readonly #ready: Promise<void>;
@@ -134,6 +140,7 @@ export class AccountProcess {
     return {
       // By its folder's descriptor, because the path of a socket may be too long.
       socket_path: `/proc/self/fd/${this.#folder}/${this.#parts.socket_name}`,
+      agent: this.#agent,
       lost: this.#lost.signal,
       pass: (order, handle) => {
         const failed = (error: Error | null) => {
@@ -220,6 +227,7 @@ export class AccountProcess {
     this.is_retired = true;
     this.#asking?.cancel();
     this.#lost.abort(lostError());
+    this.#agent.destroy();
     closeSync(this.#folder);
     this.onEnded();
   }

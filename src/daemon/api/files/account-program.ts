@@ -64,7 +64,7 @@ async function run(settings: AccountSettings): Promise<void> {
   await registerFileRoutes(app, (await import('./answers.ts')).answering(files));
   await app.ready();
   const connections = new Connections(Number.POSITIVE_INFINITY);
-  const server = createListener(app, connections, { one_request: true });
+  const server = createListener(app, connections);
   // By its name in the working directory, because the path of a socket may be too long.
   server.listen({ path: socket_name });
   await once(server, 'listening');

@@ -26,7 +26,7 @@ import type { FileThreads } from '../../../files/thread/file-threads.ts';
 import { checkHandshake } from '../process-attach.ts';
 import { BodyWriter } from './body-writer.ts';
 import type { CallsUnderWay } from './calls-under-way.ts';
-import type { DirectBodies } from './direct-bodies.ts';
+import { DIRECT_HEADER, DIRECT_REST_HEADER, type DirectBodies, directBody } from './direct-bodies.ts';
 import { answerDownload } from './download.ts';
 import type { FileHandler, FileRoute } from './file-routes.ts';
 import { WatchConnection } from './watch/watch-connection.ts';
@@ -96,7 +96,7 @@ async function answerWrite(files: AccountFiles, exchange: HttpExchange): Promise
 
 /** Answers once the uploaded file is in its place and synced. Source: contract section 4, "Files". */
 async function upload(
-  { own }: AccountFiles,
+  { own, direct }: AccountFiles,
   path: BytePath,
   query: WriteQuery,
   exchange: HttpExchange,
@@ -105,16 +105,31 @@ async function upload(
   const conditions = writeConditions(request.headers);
   allowLongBody(request, reply);
   keepHeapSmall();
+  const gone = disconnectSignal(reply);
   const { is_new, size, etag } = await own.write({
     path,
     mode: modeOf(query),
     parents: query.parents,
     conditions,
-    data: request.raw,
-    signal: disconnectSignal(reply),
+    data: bodyOf(direct, exchange, gone),
+    signal: gone,
   });
   reply.code(is_new ? 201 : 200).header('etag', etag);
   return success({ written: true, ...pathFields(path), size, etag });
+}
+
+/** The body of an upload, whose larger part may be read past the daemon. */
+function bodyOf(direct: DirectBodies, { request, reply }: HttpExchange, gone: AbortSignal): Readable {
+  const { [DIRECT_HEADER]: number, [DIRECT_REST_HEADER]: rest } = request.headers;
+  if (typeof number !== 'string' || typeof rest !== 'string') return request.raw;
+  const tell = stepTeller(reply);
+  const connect = () => {
+    const connection = direct.connection(number, gone);
+    // The daemon passes it now.
+    reply.raw.writeProcessing();
+    return connection;
+  };
+  return Readable.from(directBody(request.raw, Number(rest), connect, tell), { objectMode: false });
 }
 
 async function makeDirectory(
@@ -263,15 +278,23 @@ function pathOf({ raw, query }: FastifyRequest): BytePath {
  */
 function stepSignal(reply: FastifyReply): AbortSignal {
   const signal = disconnectSignal(reply);
-  let told_ms = systemClock.monotonicMs();
+  const tell = stepTeller(reply);
   const throwIfAborted = () => {
     if (signal.aborted) throw signal.reason;
+    tell();
+  };
+  return Object.assign(signal, { throwIfAborted });
+}
+
+/** Makes what tells the daemon, now and then, that the work goes on. */
+function stepTeller({ raw }: FastifyReply): () => void {
+  let told_ms = systemClock.monotonicMs();
+  return () => {
     const now_ms = systemClock.monotonicMs();
     if (now_ms - told_ms < STEPS_TOLD_MS) return;
     told_ms = now_ms;
-    reply.raw.writeProcessing();
+    raw.writeProcessing();
   };
-  return Object.assign(signal, { throwIfAborted });
 }
 
 const ANSWERS: Record<FileRoute['answer'], Answering> = {

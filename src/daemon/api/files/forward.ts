@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { type Clock, runTime } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
-import { handleOf } from '../../../base/engine/node-http.ts';
+import { handleOf, holdReading } from '../../../base/engine/node-http.ts';
 import type { HttpExchange } from '../../../base/http/app.ts';
 import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
 import { limitIdle } from '../../../base/http/idle-limit.ts';
@@ -14,12 +14,27 @@ import { ApiError } from '../../../contract/errors.ts';
 import { shownBytes } from '../../../files/byte-path.ts';
 import type { AccountUse } from './account-process.ts';
 import type { AccountProcesses } from './account-processes.ts';
-import { DIRECT_HEADER, DIRECT_LENGTH_HEADER, type DirectOrder } from './direct-bodies.ts';
+import {
+  DIRECT_HEADER,
+  DIRECT_LENGTH_HEADER,
+  DIRECT_REST_HEADER,
+  type DirectOrder,
+} from './direct-bodies.ts';
 import type { FileRoute } from './file-routes.ts';
 
 const BODIES = new Set(['POST', 'PUT']);
 /** Of this connection, not of the next one. */
-const OWN = new Set(['authorization', 'host', 'origin', 'content-length', 'expect', DIRECT_HEADER]);
+const OWN = new Set([
+  'authorization',
+  'host',
+  'origin',
+  'content-length',
+  'expect',
+  DIRECT_HEADER,
+  DIRECT_REST_HEADER,
+]);
+/** Less of an upload is read here: to pass a connection takes a moment, and closes it in the end. */
+const DIRECT_BYTES_MIN = 1024 * 1024;
 
 let passed = 0;
 
@@ -36,32 +51,73 @@ export async function forwardToAccount(
 ): Promise<void> {
   const { request, reply } = exchange;
   const use = await to.use();
-  const direct = route.answer === 'read' ? String(++passed) : null;
+  const order = { direct: String(++passed), is_read: route.answer === 'write', idle_timeout_ms };
+  const upload = route.answer === 'write' && route.kind === 'transfer' ? directUpload(request) : null;
   const outgoing = httpRequest({
     socketPath: use.socket_path,
-    agent: false,
+    agent: use.agent,
     method: request.method,
     path: request.raw.url,
-    headers: direct === null ? headersOf(request) : { ...headersOf(request), [DIRECT_HEADER]: direct },
+    headers: {
+      ...headersOf(request),
+      ...(route.answer === 'read' ? { [DIRECT_HEADER]: order.direct } : {}),
+      ...(upload ? headersOfUpload(upload, order) : {}),
+    },
   });
   outgoing.once('close', use.done);
   const abandon = () => outgoing.destroy();
   request.raw.socket.once('close', abandon);
   reply.raw.once('close', () => request.raw.socket.off('close', abandon));
   if (request.raw.socket.destroyed) abandon();
-  if (route.kind === 'transfer') beginTransfer(route, exchange, idle_timeout_ms, clock);
+  if (route.kind === 'transfer') beginTransfer(route, exchange, upload ? 0 : idle_timeout_ms, clock);
+  if (upload) outgoing.once('information', () => passConnection(request.raw.socket, use, order));
   try {
-    const { head, upgraded } = await answerTo(outgoing, use, route, request, runTime(clock));
+    const answered = answerTo(outgoing, { use, route, request, upload, clock: runTime(clock) });
+    const { head, upgraded } = await answered.finally(() => upload?.release());
     if (upgraded) {
       use.lasts();
       join(exchange, head, upgraded);
-    } else if (direct !== null && head.headers[DIRECT_LENGTH_HEADER] !== undefined) {
-      relayHead(exchange, head, use, { direct, idle_timeout_ms });
+    } else if (head.headers[DIRECT_LENGTH_HEADER] !== undefined) {
+      relayHead(exchange, head, use, order);
     } else relay(exchange, head);
   } catch (error) {
     outgoing.destroy();
     throw error;
   }
+}
+
+/** An upload whose larger part the process reads from the client's connection by itself. */
+interface DirectUpload {
+  /** What was read here. */
+  first: Buffer;
+  /** Bytes that follow. */
+  rest: number;
+  /** Has this process read the connection again. Idempotent. */
+  release: () => void;
+}
+
+/** Begins a direct upload; null for one that is short, or of unknown length. */
+function directUpload({ raw }: FastifyRequest): DirectUpload | null {
+  const length = Number(raw.headers['content-length'] ?? 0);
+  const release = length < DIRECT_BYTES_MIN || raw.destroyed ? null : holdReading(raw.socket);
+  if (!release) return null;
+  const pieces: Buffer[] = [];
+  for (let piece = raw.read(); piece !== null; piece = raw.read()) pieces.push(piece);
+  const first = Buffer.concat(pieces);
+  if (first.length < length) return { first, rest: length - first.length, release };
+  release();
+  return { first, rest: 0, release: () => {} };
+}
+
+function headersOfUpload({ first, rest }: DirectUpload, { direct }: DirectOrder): Record<string, string> {
+  const headers = { 'content-length': String(first.length) };
+  return rest === 0 ? headers : { ...headers, [DIRECT_HEADER]: direct, [DIRECT_REST_HEADER]: String(rest) };
+}
+
+function passConnection(socket: Socket, use: AccountUse, order: DirectOrder): void {
+  const handle = handleOf(socket);
+  if (handle && !socket.destroyed) use.pass(order, handle);
+  else socket.destroy();
 }
 
 /** Cuts an idle client. One that is copied for, or has sent everything, waits for the disk. */
@@ -74,7 +130,7 @@ function beginTransfer(
   keepHeapSmall();
   if (answer === 'copy') return;
   const { socket } = request.raw;
-  limitIdle(reply.raw, socket, idle_timeout_ms, clock);
+  if (idle_timeout_ms > 0) limitIdle(reply.raw, socket, idle_timeout_ms, clock);
   if (!changes_files) return;
   allowLongBody(request, reply);
   request.raw.once('end', () => socket.setTimeout(0));
@@ -101,18 +157,23 @@ function textOf(body: unknown): Buffer {
   return Buffer.from(JSON.stringify(body));
 }
 
+/** A request under way. */
+interface Forwarded {
+  use: AccountUse;
+  route: FileRoute;
+  request: FastifyRequest;
+  upload: DirectUpload | null;
+  clock: Clock;
+}
+
 interface Answer {
   head: IncomingMessage;
   upgraded: Socket | null;
 }
 
-function answerTo(
-  outgoing: ClientRequest,
-  { lost }: AccountUse,
-  route: FileRoute,
-  request: FastifyRequest,
-  clock: Clock,
-): Promise<Answer> {
+function answerTo(outgoing: ClientRequest, forwarded: Forwarded): Promise<Answer> {
+  const { request, upload } = forwarded;
+  const { lost } = forwarded.use;
   const { method, raw, body } = request;
   return new Promise((resolve, reject) => {
     const refuse = (error: unknown) => {
@@ -120,7 +181,7 @@ function answerTo(
       reject(error);
     };
     const onLost = () => refuse(lost.reason);
-    const stopWatching = watch(outgoing, route, request, clock, () => refuse(hangs(request)));
+    const stopWatching = watch(outgoing, forwarded, () => refuse(hangs(request)));
     const finish = () => {
       stopWatching();
       lost.removeEventListener('abort', onLost);
@@ -141,6 +202,7 @@ function answerTo(
       setImmediate(() => refuse(new ApiError('unavailable', 'The process for file operations has ended.')));
     });
     if (lost.aborted) onLost();
+    else if (upload) outgoing.end(upload.first);
     else if (body !== undefined && body !== null) outgoing.end(textOf(body));
     else if (BODIES.has(method)) raw.pipe(outgoing);
     else outgoing.end();
@@ -148,14 +210,12 @@ function answerTo(
 }
 
 /** Calls `onHanging` if a request makes no progress for as long as its kind allows; returns what ends that. */
-function watch(
-  outgoing: ClientRequest,
-  { kind, changes_files, answer }: FileRoute,
-  { method, raw, body }: FastifyRequest,
-  clock: Clock,
-  onHanging: () => void,
-): () => void {
-  const has_stream = BODIES.has(method) && (body === undefined || body === null) && kind === 'transfer';
+function watch(outgoing: ClientRequest, forwarded: Forwarded, onHanging: () => void): () => void {
+  const { upload, clock } = forwarded;
+  const { kind, changes_files, answer } = forwarded.route;
+  const { method, raw, body } = forwarded.request;
+  const is_relayed = BODIES.has(method) && (body === undefined || body === null) && kind === 'transfer';
+  const has_stream = is_relayed && !upload;
   const syncs = answer === 'move' || (kind === 'transfer' && changes_files);
   let steps = 0;
   let seen = 0;
@@ -167,7 +227,8 @@ function watch(
     timer = arm();
   };
   const arm = () => {
-    const has_all = !has_stream || raw.complete;
+    // The process reports when it takes the rest of a direct upload.
+    const has_all = upload && upload.rest > 0 ? steps > 0 : !has_stream || raw.complete;
     return clock.after(syncs && has_all ? FILE_SYNC_TIMEOUT_MS : FILE_CALL_TIMEOUT_MS, check);
   };
   let timer = arm();
@@ -228,11 +289,7 @@ function relayHead(
   raw.flushHeaders();
   // The process itself sees how its bytes move.
   socket.setTimeout(0);
-  socket.write('', () => {
-    const handle = handleOf(socket);
-    if (handle && !socket.destroyed) use.pass(order, handle);
-    else raw.destroy();
-  });
+  socket.write('', () => passConnection(socket, use, order));
   head.resume();
   head.once('error', () => raw.destroy());
   head.once('close', () => {

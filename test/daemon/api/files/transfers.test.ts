@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -169,5 +169,27 @@ describe('transfers', () => {
       expect((await get('', { range: 'bytes=7-2000006' })).equals(content.subarray(7, 2_000_007))).toBe(true);
     }
     expect(ports.size).toBe(1);
+  });
+
+  it('of large files arrive whole, are refused early, and leave nothing when they break off', async () => {
+    const daemon = await LocalDaemon.start();
+    const folder = scratchFolder();
+    const content = Buffer.alloc(5 * 1024 * 1024 + 1, 'content');
+    const path = (name: string) => `/files?path=${encodeURIComponent(join(folder, name))}`;
+    const put = (name: string, headers = {}) =>
+      daemon.ask(path(name), { method: 'PUT', body: content, headers });
+    for (const name of ['one', 'two', 'one']) {
+      expect((await put(name)).data).toMatchObject({ written: true, size: content.length });
+      expect(readFileSync(join(folder, name)).equals(content)).toBe(true);
+    }
+    expect((await put('one', { 'if-none-match': '*' })).error.code).toBe('precondition_failed');
+    const sent = request(`${daemon.url}${path('cut')}`, {
+      method: 'PUT',
+      headers: { ...daemon.authorization, 'content-length': content.length },
+    });
+    sent.on('error', () => {}).write(content.subarray(1));
+    await eventually(() => expect(readdirSync(folder)).toHaveLength(3));
+    sent.destroy();
+    await eventually(() => expect(readdirSync(folder).sort()).toEqual(['one', 'two']));
   });
 });
