@@ -35,23 +35,29 @@ export function registerEventStream(app: HttpApp, daemon: EventStreamContext): v
  */
 async function follow({ store }: EventStreamContext, sequence: number, writer: SseResponse): Promise<void> {
   let last = sequence;
-  let added: StreamRecord[] = [];
+  // Shared by all followers, and only what is being sent is made into text for each.
+  let added: LoadedRecord[] = [];
   while (!writer.gone.aborted) {
     const arrived = store.nextCommit();
-    const is_next = added[0]?.sequence === last + 1;
+    const is_next = added[0] !== undefined && sequenceOf(added[0]) === last + 1;
     const records = is_next ? added : await store.after(last, PAGE_RECORDS);
-    for (const { sequence, event_type, body } of records) {
+    for (const record of records) {
+      const { sequence, event_type, body } = 'headers' in record ? streamed(record) : record;
       last = sequence;
       await writer.write({ id: String(sequence), event: event_type, data: body });
       if (writer.gone.aborted) return;
     }
-    const is_behind = !is_next && records.length === PAGE_RECORDS;
-    added = is_behind ? [] : ((await untilDisconnect(arrived, writer.gone)) ?? []).map(streamed);
+    const is_behind = !is_next && records.length > 0;
+    added = is_behind ? [] : ((await untilDisconnect(arrived, writer.gone)) ?? []);
   }
 }
 
-function streamed({ headers, event_type, body }: LoadedRecord): StreamRecord {
-  return { sequence: Number(headers['ce-sequence']), event_type, body: body.toString() };
+function streamed(record: LoadedRecord): StreamRecord {
+  return { sequence: sequenceOf(record), event_type: record.event_type, body: record.body.toString() };
+}
+
+function sequenceOf({ headers }: LoadedRecord): number {
+  return Number(headers['ce-sequence']);
 }
 
 function lastEventId(value: string | string[] | undefined): number | null {

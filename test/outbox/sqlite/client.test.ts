@@ -221,6 +221,13 @@ describe('a question', () => {
       [4, 'agent.event'],
     ]);
   });
+
+  it('shows no more of large records at once than a reader should have to keep', async () => {
+    const { store } = await open(join(scratchFolder(), 'state'));
+    for (let i = 1; i <= 5; i++) await append(store, JSON.stringify({ i, fill: 'x'.repeat(200_000) }));
+    const pages = [await store.after(0, 200), await store.after(2, 200), await store.after(4, 200)];
+    expect(pages.map((page) => page.map(({ sequence }) => sequence))).toEqual([[1, 2], [3, 4], [5]]);
+  });
 });
 
 describe('a question about very many records', () => {

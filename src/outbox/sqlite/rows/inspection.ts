@@ -24,6 +24,8 @@ const withLastAttempt = (
 
 /** Records read for one part of a list. */
 const SCANNED_RECORDS = 2_000;
+/** About how much is read at once for a follower, who keeps it until a slow client has taken it. */
+const PAGE_BYTES = 256 * 1024;
 
 /** A part of a list of deliveries. */
 export interface ListPart {
@@ -112,13 +114,21 @@ export class Inspection {
     return deliveryDetail(row, attempts, this.#toWallMs());
   }
 
-  /** Up to `limit` records of this sandbox after a sequence, oldest first. */
+  /** The next records of this sandbox after a sequence, oldest first: up to `limit`, and about `PAGE_BYTES`. */
   after(sequence: number, limit: number): StreamRecord[] {
     const { sandbox_id } = this.#store();
-    return this.#db
+    const records: StreamRecord[] = [];
+    let bytes = 0;
+    const found = this.#db
       .prepare(`SELECT sequence, event_type, body FROM records
         WHERE id > ? AND sandbox_id = ? AND sequence > ? ORDER BY id LIMIT ?`)
-      .all(this.#store().idBefore(sequence), sandbox_id, sequence, limit) as StreamRecord[];
+      .iterate(this.#store().idBefore(sequence), sandbox_id, sequence, limit) as Iterable<StreamRecord>;
+    for (const record of found) {
+      records.push(record);
+      bytes += record.body.length;
+      if (bytes >= PAGE_BYTES) break;
+    }
+    return records;
   }
 
   /** Due times are on the store's clock; the API shows wall time. */
