@@ -186,6 +186,11 @@ export const BODY_MAX_BYTES = MIB;
 export const BODIES_MAX_BYTES = 64 * MIB;
 /** A body of up to this many bytes always finds room: with all connections they are 16 MiB. */
 export const SMALL_BODY_BYTES = 64 * 1024;
+/**
+ * Requests to a manager that a team, or an address before it has authenticated, has under way: as many threads of a program
+ * may claim at once, and what all of them ask for delays others by less than a second.
+ */
+export const REQUESTS_MAX = 256;
 /** Bytes of answers that wait for clients which take nothing of them; then such connections are cut. */
 export const UNREAD_MAX_BYTES = 32 * MIB;
 /** Deepest nesting of objects and arrays in a payload, itself counted: deeper ones overflow the stacks of parsers. */

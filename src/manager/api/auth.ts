@@ -1,10 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
+import { onceOver } from '../../base/http/sse-response.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { tokenOfProtocols } from '../../contract/socket-token.ts';
 import type { Caller, Scope } from '../../contract/tokens.ts';
 import type { TokenStore } from '../database/token-store.ts';
+import { RequestShares } from './team-connections.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -16,6 +18,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before any handler of a route that is not open. */
     caller: Caller | null;
+    /** Ends its share of the requests under way before its answer does; for those with a share of their own. */
+    leaveShare: () => void;
   }
 }
 
@@ -23,15 +27,28 @@ declare module 'fastify' {
 export type Charge = (caller: Caller, request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /**
- * Authenticates every request and checks its scope; throws `unauthorized` or `forbidden`. A route that neither names a
- * scope nor is open is refused. Source: contract section 7, "Bearer tokens".
+ * Authenticates every request and checks its scope; throws `unauthorized`, `forbidden`, or `too_many_requests` where the
+ * caller has too many under way. A route that neither names a scope nor is open is refused. Source: contract section 7,
+ * "Bearer tokens" and "Limits of a team".
  */
-export function guardRoutes(app: HttpApp, tokens: TokenStore, charge: Charge): void {
+export function guardRoutes(
+  app: HttpApp,
+  tokens: TokenStore,
+  charge: Charge,
+  shares = new RequestShares(),
+): void {
   app.decorateRequest('caller', null);
+  app.decorateRequest('leaveShare', () => {});
   app.addHook('onRequest', async (request, reply) => {
     const { is_open, scope } = request.routeOptions.config;
     if (is_open === true || request.is404) return;
+    const call = isUpgrade(request) ? request.raw.socket : reply.raw;
+    const leaveAddress = shares.acquire(`address ${request.ip}`);
+    onceOver(call, leaveAddress);
     request.caller = await authenticate(request, reply, tokens);
+    leaveAddress();
+    request.leaveShare = shares.acquire(`team ${request.caller.team_id}`);
+    onceOver(call, request.leaveShare);
     await charge(request.caller, request, reply);
     if (scope === undefined) throw new ApiError('forbidden');
     if (scope !== null) demand(request.caller, scope);

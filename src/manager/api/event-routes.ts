@@ -75,6 +75,7 @@ export function registerEventRoutes(app: HttpApp, parts: EventRouteParts): void 
     }
     const from = await startOf(feed, request, team_id);
     onceOver(reply.raw, parts.shares.acquire(team_id));
+    request.leaveShare();
     const writer = new SseResponse(request, reply, parts.clock);
     await follow(feed, team_id, { ...filter, limit: FOLLOWED_EVENTS }, from, writer).catch(() =>
       writer.cut(),

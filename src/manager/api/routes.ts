@@ -48,7 +48,13 @@ const PROGRAM = {
 };
 
 const OPEN_ERRORS: readonly ErrorCode[] = ['invalid_request', 'internal_error'];
-const ERRORS: readonly ErrorCode[] = [...OPEN_ERRORS, 'unauthorized', 'forbidden', 'unavailable'];
+const ERRORS: readonly ErrorCode[] = [
+  ...OPEN_ERRORS,
+  'unauthorized',
+  'forbidden',
+  'too_many_requests',
+  'unavailable',
+];
 const BODY_ERRORS: readonly ErrorCode[] = ['timeout', 'payload_too_large', 'unsupported_media_type'];
 
 function documented({ url, method, schema, config }: RouteOptions, doc: RouteDoc): DocumentedRoute {

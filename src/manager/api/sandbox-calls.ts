@@ -33,6 +33,7 @@ export async function admitCall(
   // A WebSocket ends with its connection.
   const call = isUpgrade(request) ? request.raw.socket : reply.raw;
   onceOver(call, shares.acquire(team_id));
+  request.leaveShare();
   for (;;) {
     const row = await (answered_by === 'running' ? sandboxes.running(named) : up(sandboxes, named));
     if (!is_use) return row;

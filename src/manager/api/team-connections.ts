@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { UnreadAnswers } from '../../base/http/unread-answers.ts';
 import { descriptorLimit } from '../../base/linux/descriptors.ts';
+import { REQUESTS_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 
 /** The limit if descriptors allow more: an idle connection costs memory, too. */
@@ -103,31 +104,48 @@ export class TeamConnections {
   }
 }
 
-/** Limits the passed-through requests of each team: each holds a connection while it lasts. */
-export class PassedShares {
+/** A number of requests at a time for each of many holders, such as teams. */
+class Shares {
   readonly #max: number;
+  readonly #what: string;
   readonly #under_way = new Map<string, number>();
 
-  constructor(max = shareOf(connectionsMax())) {
+  constructor(max: number, what: string) {
     this.#max = max;
+    this.#what = what;
   }
 
-  /** Acquires a slot of a team and returns its release (idempotent); throws `too_many_requests` if all are in use. */
-  acquire(team_id: string): () => void {
-    const taken = this.#under_way.get(team_id) ?? 0;
+  /** Acquires a slot of a holder and returns its release (idempotent); throws `too_many_requests` if all are in use. */
+  acquire(holder: string): () => void {
+    const taken = this.#under_way.get(holder) ?? 0;
     if (taken >= this.#max) {
-      const message = `The team already has ${this.#max} requests to its sandboxes in progress.`;
-      throw new ApiError('too_many_requests', message, { retry_after_s: 1 });
+      throw new ApiError('too_many_requests', `${this.#max} ${this.#what} are in progress already.`, {
+        retry_after_s: 1,
+      });
     }
-    this.#under_way.set(team_id, taken + 1);
+    this.#under_way.set(holder, taken + 1);
     let is_released = false;
     return () => {
       if (is_released) return;
       is_released = true;
-      const left = (this.#under_way.get(team_id) ?? 1) - 1;
-      if (left > 0) this.#under_way.set(team_id, left);
-      else this.#under_way.delete(team_id);
+      const left = (this.#under_way.get(holder) ?? 1) - 1;
+      if (left > 0) this.#under_way.set(holder, left);
+      else this.#under_way.delete(holder);
     };
+  }
+}
+
+/** Limits the passed-through requests of each team: each holds a connection while it lasts. */
+export class PassedShares extends Shares {
+  constructor(max = shareOf(connectionsMax())) {
+    super(max, 'requests of the team to its sandboxes');
+  }
+}
+
+/** Limits the other requests of each team, and of each address until it has authenticated. */
+export class RequestShares extends Shares {
+  constructor(max = REQUESTS_MAX) {
+    super(max, 'requests of the caller');
   }
 }
 

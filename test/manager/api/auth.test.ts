@@ -1,6 +1,11 @@
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createHttpApp, success } from '../../../src/base/http/app.ts';
+import { createLog } from '../../../src/base/log.ts';
 import { SCOPES, type Scope } from '../../../src/contract/tokens.ts';
+import { guardRoutes } from '../../../src/manager/api/auth.ts';
+import { RequestShares } from '../../../src/manager/api/team-connections.ts';
+import { eventually } from '../../support/eventually.ts';
 import { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -52,5 +57,71 @@ describe('who may do what', () => {
     for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
       expect((await fetch(manager.url + path)).status, path).toBe(200);
     }
+  });
+});
+
+describe('the requests that are under way', () => {
+  /** An API of two routes: one that answers once it may, and one that leaves its share; two requests of each at a time. */
+  async function scene() {
+    const app = createHttpApp(createLog('silent'));
+    const found = Promise.withResolvers<void>();
+    const may = Promise.withResolvers<void>();
+    const begun: string[] = [];
+    const tokens = {
+      find: async (token: string) => {
+        if (token === 'slow') await found.promise;
+        return token === 'wrong' || token === 'slow' ? null : { team_id: token };
+      },
+    };
+    guardRoutes(app, tokens as never, async () => {}, new RequestShares(2));
+    app.get('/waits', { config: { scope: null } }, async ({ caller }) => {
+      begun.push(caller?.team_id ?? '');
+      await may.promise;
+      return success('well');
+    });
+    app.get('/passes', { config: { scope: null } }, async (request) => {
+      request.leaveShare();
+      begun.push('passed');
+      await may.promise;
+      return success('well');
+    });
+    const url = await app.listen({ host: '127.0.0.1', port: 0 });
+    onTestFinished(() => app.close());
+    const ask = async (token: string, path: string) => {
+      const { status, headers } = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+      return [status, headers.get('retry-after')];
+    };
+    return { ask, begun, may, found };
+  }
+
+  it('of a team are refused above its share, and of no other team', async () => {
+    const { ask, begun, may } = await scene();
+    const two = [ask('a', '/waits'), ask('a', '/waits')];
+    await eventually(() => expect(begun).toEqual(['a', 'a']));
+    expect(await ask('a', '/waits')).toEqual([429, '1']);
+    const other = ask('b', '/waits');
+    await eventually(() => expect(begun).toContain('b'));
+    may.resolve();
+    expect(await Promise.all([...two, other])).toEqual(Array(3).fill([200, null]));
+    expect(await ask('a', '/waits')).toEqual([200, null]);
+  });
+
+  it('count no longer once they have a share of another kind', async () => {
+    const { ask, begun, may } = await scene();
+    const passed = Array.from({ length: 5 }, () => ask('a', '/passes'));
+    await eventually(() => expect(begun).toHaveLength(5));
+    may.resolve();
+    expect(await Promise.all(passed)).toEqual(Array(5).fill([200, null]));
+  });
+
+  it('of an address are refused while too many of them wait for their token to be looked up', async () => {
+    const { ask, begun, may, found } = await scene();
+    const two = [ask('slow', '/waits'), ask('slow', '/waits')];
+    await eventually(async () => expect(await ask('a', '/passes')).toEqual([429, '1']));
+    found.resolve();
+    expect(await Promise.all(two)).toEqual(Array(2).fill([401, null]));
+    may.resolve();
+    expect(await ask('a', '/passes')).toEqual([200, null]);
+    expect(begun).toContain('passed');
   });
 });

@@ -25,6 +25,7 @@ it('a follower that goes before its stream begins gives its share of the team ba
   };
   const app = createHttpApp(createLog('fatal'));
   app.decorateRequest('caller', null);
+  app.decorateRequest('leaveShare', () => {});
   app.addHook('onRequest', async (request, reply) => {
     request.caller = { team_id: 'team_1', actor: 'tok_1', scopes: ['webhooks:read'], is_internal: false };
     reply.raw.once('close', () => gone.resolve());
