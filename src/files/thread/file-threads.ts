@@ -7,11 +7,11 @@ import type { Unpacked } from '../archive/unpack.ts';
 import type { BytePath } from '../byte-path.ts';
 import type { UploadJournal } from '../change/upload-journal.ts';
 import type { ListRequest } from '../list.ts';
-import { Line, SIDE_ENDED } from './line.ts';
+import { AHEAD, Line, SIDE_ENDED } from './line.ts';
 
-/** Threads for new work. */
+/** Threads for new lists, and for new archives. */
 const THREADS_MAX = 4;
-/** Threads that hang in a file system, beside those: each costs some 5 MB. */
+/** Threads that hang in a file system, beside each of those: one costs some 5 MB. */
 const HANGING_MAX = 4;
 /** A thread that does not take up new work for this long, in ms, hangs, or does something large. */
 const HANGS_MS = 2_000;
@@ -46,6 +46,8 @@ export interface FileThreadsParts {
 }
 
 interface Thread {
+  /** A list is short, and must not share its thread with an archive that may hang in the middle of it. */
+  kind: 'list' | 'archive';
   worker: Worker;
   /** The work that is under way. */
   lines: Set<Line>;
@@ -70,9 +72,9 @@ export class FileThreads implements Pick<Service, 'stop'> {
     this.#parts = parts;
   }
 
-  /** Whether there is no thread for new work, because all hang. */
+  /** Whether there is no thread for new work of a kind, because all hang. */
   get is_full(): boolean {
-    return this.#threads.size === THREADS_MAX + HANGING_MAX && [...this.#threads].every(({ hangs }) => hangs);
+    return this.#isFull('list') || this.#isFull('archive');
   }
 
   /** A page of a directory's entries, as JSON. Throws as `Files.list` does. */
@@ -107,13 +109,21 @@ export class FileThreads implements Pick<Service, 'stop'> {
     })();
   }
 
-  /** Unpacks a tar or tar.gz stream, which is left open, under a directory. Throws as `Files.unpack` does. */
-  async unpack(path: BytePath, data: Readable, signal: AbortSignal): Promise<Unpacked> {
+  /**
+   * Unpacks a tar or tar.gz stream, which is left open, under a directory. `onStep` is called as pieces of it are taken.
+   * Throws as `Files.unpack` does.
+   */
+  async unpack(
+    path: BytePath,
+    data: Readable,
+    signal: AbortSignal,
+    onStep: () => void = () => {},
+  ): Promise<Unpacked> {
     const line = await this.#call({ verb: 'unpack', path });
     const cut = () => line.close(new ApiError('invalid_request', 'The body was cut off.'));
     signal.addEventListener('abort', cut);
     if (signal.aborted) cut();
-    sendAll(data, line).catch(cut);
+    sendAll(data, line, onStep).catch(cut);
     try {
       return (await line.result()) as Unpacked;
     } finally {
@@ -142,13 +152,14 @@ export class FileThreads implements Pick<Service, 'stop'> {
     for (;;) {
       this.#idle?.cancel();
       if (this.#is_stopped) throw new ApiError('shutting_down');
-      const thread = this.#leastBusy({ own_paths, journal_folder, daemon_pid });
+      const kind = work.verb === 'list' ? 'list' : 'archive';
+      const thread = this.#leastBusy(kind, { own_paths, journal_folder, daemon_pid });
       const line = this.#post(thread, work);
       let is_given_back = false;
       const giveBack = () => {
         thread.hangs = true;
         // Without a thread that is free it waits for this one.
-        if (this.is_full) return;
+        if (this.#isFull(kind)) return;
         is_given_back = true;
         line.close(new Error('another thread does it'));
       };
@@ -174,8 +185,17 @@ export class FileThreads implements Pick<Service, 'stop'> {
     return line;
   }
 
-  #leastBusy(settings: FileThreadSettings): Thread {
-    const threads = [...this.#threads];
+  #of(kind: Thread['kind']): Thread[] {
+    return [...this.#threads].filter((thread) => thread.kind === kind);
+  }
+
+  #isFull(kind: Thread['kind']): boolean {
+    const threads = this.#of(kind);
+    return threads.length === THREADS_MAX + HANGING_MAX && threads.every(({ hangs }) => hangs);
+  }
+
+  #leastBusy(kind: Thread['kind'], settings: FileThreadSettings): Thread {
+    const threads = this.#of(kind);
     const able = threads.filter(({ hangs }) => !hangs);
     const [first] = (able.length > 0 ? able : threads).sort(
       (one, other) => one.lines.size - other.lines.size,
@@ -190,7 +210,7 @@ export class FileThreads implements Pick<Service, 'stop'> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
     const { promise: ready, resolve: begin } = Promise.withResolvers<void>();
-    const thread = { worker, lines: new Set<Line>(), ready, hangs: false };
+    const thread = { kind, worker, lines: new Set<Line>(), ready, hangs: false };
     this.#threads.add(thread);
     worker.unref();
     // It takes work up, perhaps late.
@@ -217,9 +237,14 @@ export class FileThreads implements Pick<Service, 'stop'> {
 const GONE = new Error('nobody wants it any more');
 
 /** Rejects where the stream breaks off. */
-async function sendAll(data: Readable, line: Line): Promise<void> {
+async function sendAll(data: Readable, line: Line, onStep: () => void): Promise<void> {
+  let sent = 0;
   for await (const chunk of data.iterator({ destroyOnReturn: false })) {
-    if (await line.send(chunk)) continue;
+    if (await line.send(chunk)) {
+      sent += 1;
+      if (sent > AHEAD) onStep();
+      continue;
+    }
     data.resume();
     return;
   }

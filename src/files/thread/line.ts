@@ -25,7 +25,7 @@ type End = { result: unknown } | { error: Error };
 export const SIDE_ENDED = 'the other side has ended';
 
 /** Pieces on their way at a time. */
-const AHEAD = 4;
+export const AHEAD = 4;
 
 /** One piece of work, between the thread that does it and the one that wants it: streams both ways, and an end. */
 export class Line {

@@ -121,11 +121,15 @@ async function upload(
 /** The body of an upload, whose larger part may be read past the daemon. */
 function bodyOf(direct: DirectBodies, { request, reply }: HttpExchange, gone: AbortSignal): Readable {
   const { [DIRECT_HEADER]: number, [DIRECT_REST_HEADER]: rest } = request.headers;
-  if (typeof number !== 'string' || typeof rest !== 'string') return request.raw;
+  if (typeof number !== 'string' || typeof rest !== 'string') {
+    // Once there is where to write it.
+    request.raw.once('resume', () => reply.raw.writeProcessing());
+    return request.raw;
+  }
   const tell = stepTeller(reply);
   const connect = () => {
     const connection = direct.connection(number, gone);
-    // The daemon passes it now.
+    // The daemon passes it now, and knows that there is where to write it.
     reply.raw.writeProcessing();
     return connection;
   };
@@ -212,7 +216,7 @@ async function answerUnpack({ threads }: AccountFiles, exchange: HttpExchange): 
   const path = pathOf(request);
   checkUnconditional(request.headers);
   allowLongBody(request, reply);
-  return success(await threads.unpack(path, request.raw, disconnectSignal(reply)));
+  return success(await threads.unpack(path, request.raw, disconnectSignal(reply), stepTeller(reply)));
 }
 
 /** Answers GET `/files/watch` with a WebSocket. */

@@ -226,13 +226,10 @@ function watch(outgoing: ClientRequest, forwarded: Forwarded, onHanging: () => v
     seen = progress;
     timer = arm();
   };
-  const arm = () => {
-    // The process reports when it takes the rest of a direct upload.
-    const has_all = upload && upload.rest > 0 ? steps > 0 : !has_stream || raw.complete;
-    return clock.after(syncs && has_all ? FILE_SYNC_TIMEOUT_MS : FILE_CALL_TIMEOUT_MS, check);
-  };
+  // A disk that writes takes longer than one that does not answer: the process reports that it has begun.
+  const arm = () => clock.after(syncs && steps > 0 ? FILE_SYNC_TIMEOUT_MS : FILE_CALL_TIMEOUT_MS, check);
   let timer = arm();
-  // The process reports its steps through a large tree.
+  // So are steps through a large tree.
   outgoing.on('information', () => {
     steps += 1;
   });
