@@ -123,14 +123,14 @@ function bodyOf(direct: DirectBodies, { request, reply }: HttpExchange, gone: Ab
   const { [DIRECT_HEADER]: number, [DIRECT_REST_HEADER]: rest } = request.headers;
   if (typeof number !== 'string' || typeof rest !== 'string') {
     // Once there is where to write it.
-    request.raw.once('resume', () => reply.raw.writeProcessing());
+    request.raw.once('resume', () => tellStep(reply));
     return request.raw;
   }
   const tell = stepTeller(reply);
   const connect = () => {
     const connection = direct.connection(number, gone);
     // The daemon passes it now, and knows that there is where to write it.
-    reply.raw.writeProcessing();
+    tellStep(reply);
     return connection;
   };
   return Readable.from(directBody(request.raw, Number(rest), connect, tell), { objectMode: false });
@@ -291,14 +291,19 @@ function stepSignal(reply: FastifyReply): AbortSignal {
 }
 
 /** Makes what tells the daemon, now and then, that the work goes on. */
-function stepTeller({ raw }: FastifyReply): () => void {
+function stepTeller(reply: FastifyReply): () => void {
   let told_ms = systemClock.monotonicMs();
   return () => {
     const now_ms = systemClock.monotonicMs();
     if (now_ms - told_ms < STEPS_TOLD_MS) return;
     told_ms = now_ms;
-    raw.writeProcessing();
+    tellStep(reply);
   };
+}
+
+/** Tells the daemon that work goes on; without effect once there is an answer. */
+function tellStep({ raw }: FastifyReply): void {
+  if (!raw.headersSent) raw.writeProcessing();
 }
 
 const ANSWERS: Record<FileRoute['answer'], Answering> = {
