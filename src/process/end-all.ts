@@ -45,6 +45,7 @@ async function terminateAll(
 async function terminateStrays({ clock, log, grace_ms }: EndAllParts, trees: TreeFinder): Promise<void> {
   const target = {
     members: () => trees.findAll([]),
+    stillThere: trees.stillThere,
     group: () => null,
     onSignal: () => {},
     leader_ended: Promise.resolve(),

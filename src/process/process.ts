@@ -19,7 +19,7 @@ import { RestartBackoff, RestartSchedule } from './restart.ts';
 import { beginRun, endedConflict, Run, type RunEnd } from './run.ts';
 import { commandOf, startError } from './start/command.ts';
 import type { Launched, Outlet } from './start/launch.ts';
-import { nameRun, startRun } from './start/start-run.ts';
+import { startRun } from './start/start-run.ts';
 import type { Stdin } from './stdin.ts';
 import { ProcessTree } from './tree/process-tree.ts';
 import { trySignal } from './tree/terminate-tree.ts';
@@ -264,7 +264,7 @@ export class SupervisedProcess implements OutputSource {
     }
     await turn(); // its event goes to the disk now, the rest is done meanwhile
     if (this.#tree.run?.has_released_pid !== false) return;
-    nameRun(this.#context, this.record);
+    this.#context.oom.rankBefore(this.#tree.run.info.pid);
     void this.#saver.saveInPlace();
   }
 
@@ -293,13 +293,13 @@ export class SupervisedProcess implements OutputSource {
   }
 
   #onStarted(launched: Launched): void {
-    const { record } = this;
+    const { pid, start_ticks } = launched;
     const is_ready = this.#ready_watch?.is_ready ?? null;
-    const { run, unsent } = beginRun(this.#context, record, { pid: launched.pid, is_ready });
+    const { run, unsent } = beginRun(this.#context, this.record, { pid, start_ticks, is_ready });
     this.output.is_ending = false;
     this.#events.add(unsent);
     this.#events.send();
-    this.#follow(new Run(this.#context, record, run, launched, this.output.logs, 0));
+    this.#follow(new Run(this.#context, this.record, run, launched, this.output.logs, 0));
   }
 
   #follow(run: Run): void {

@@ -1,7 +1,8 @@
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { bootTicks, isZombie, readStat, readStatNow, readVariable } from '../base/linux/procfs.ts';
+import { bootTicks } from '../base/linux/procfs.ts';
 import { OUTPUT_STREAMS } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
 import { PipeReader } from './output/pipe-reader.ts';
@@ -10,7 +11,7 @@ import { type KeptRecord, loadRecord } from './record-file.ts';
 import { beginRun } from './run.ts';
 import type { ExitStatus, Launched, Outlet } from './start/launch.ts';
 import { pipePath } from './start/pipes.ts';
-import { rootByTag, TAG_VARIABLE } from './tree/tree.ts';
+import { rootByTag, type TreeFinder } from './tree/tree.ts';
 
 /** How often the kernel's process table is read for the end of a process that is not a child of this daemon. */
 const POLL_MS = 100;
@@ -62,7 +63,8 @@ export async function reattach(
   folder: string,
   { logs, onOutput }: Outlet,
 ): Promise<Launched> {
-  await noteStart(run, tag);
+  await noteStart(context.trees, run, tag);
+  const sighting = await Sighting.open(context, run);
   const readers: PipeReader[] = [];
   const closeAll = () => {
     for (const reader of readers) reader.close();
@@ -75,11 +77,12 @@ export async function reattach(
     }
   } catch (error) {
     closeAll();
+    sighting.close();
     throw error;
   }
-  const sighting = new Sighting(run, run.boot_id === context.boot_id);
   return {
     pid: run.pid,
+    start_ticks: run.start_ticks,
     stdin: null,
     exited: waitUntilGone(context.clock, sighting),
     endedTicks: () => sighting.endedTicks(),
@@ -93,38 +96,72 @@ export async function reattach(
 
 /** Checks whether this very process still runs: its pid may have been reused. */
 class Sighting {
-  readonly #run: RunRecord;
-  #is_there: boolean;
+  /** Its folder in /proc, which stays that of this very process. */
+  #folder: number | null;
   #last_ticks = 0;
 
-  constructor(run: RunRecord, is_this_boot: boolean) {
-    this.#run = run;
-    this.#is_there = is_this_boot && run.ended_ticks === undefined;
+  private constructor(folder: number | null) {
+    this.#folder = folder;
+  }
+
+  /** Throws the system's error if no descriptor is left. */
+  static async open({ trees, boot_id }: ProcessContext, run: RunRecord): Promise<Sighting> {
+    if (run.boot_id !== boot_id || run.ended_ticks !== undefined) return new Sighting(null);
+    const sighting = new Sighting(openFolder(run.pid));
+    try {
+      const [found] = await (await trees.table()).read([run.pid]);
+      // An end that cannot be seen is not assumed.
+      const is_same = found && (found.start_ticks === run.start_ticks || found.start_ticks === 0);
+      if (!is_same) sighting.close();
+    } catch {}
+    return sighting;
   }
 
   endedTicks(): number | null {
-    if (!this.#is_there) return this.#last_ticks;
+    if (this.#folder === null) return this.#last_ticks;
     const now_ticks = bootTicks(); // taken before the check: the end may come right after it
-    this.#is_there = this.#look();
-    if (!this.#is_there) return this.#last_ticks;
+    if (hasEnded(this.#folder)) {
+      this.close();
+      return this.#last_ticks;
+    }
     this.#last_ticks = now_ticks;
     return null;
   }
 
-  #look(): boolean {
-    try {
-      const stat = readStatNow(this.#run.pid);
-      return stat?.start_ticks === this.#run.start_ticks && !isZombie(stat);
-    } catch {
-      return true; // an end that cannot be seen is not assumed
-    }
+  /** It counts as ended from now on. */
+  close(): void {
+    if (this.#folder !== null) closeSync(this.#folder);
+    this.#folder = null;
+  }
+}
+
+/** Null if there is no such process. Throws the system's error if no descriptor is left. */
+function openFolder(pid: number): number | null {
+  try {
+    return openSync(`/proc/${pid}`, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Whether the process of a folder in /proc has ended. An end that cannot be seen is not assumed. */
+function hasEnded(folder: number): boolean {
+  try {
+    return /^State:\s+[ZX]/m.test(readFileSync(`/proc/self/fd/${folder}/status`, 'latin1'));
+  } catch (error) {
+    return ['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '');
   }
 }
 
 /** Notes the start time if the daemon was killed before it did, and the tag proves that this is the process. */
-async function noteStart(run: RunRecord, tag: string): Promise<void> {
-  if (run.start_ticks > 0 || (await readVariable(run.pid, TAG_VARIABLE)) !== tag) return;
-  run.start_ticks = (await readStat(run.pid))?.start_ticks ?? 0;
+async function noteStart(trees: TreeFinder, run: RunRecord, tag: string): Promise<void> {
+  if (run.start_ticks > 0) return;
+  const table = await trees.table();
+  const [found] = await table.variables([run.pid]);
+  if (found !== tag) return;
+  const [stat] = await table.read([run.pid]);
+  run.start_ticks = stat?.start_ticks ?? 0;
 }
 
 /** Processes that are looked for. */

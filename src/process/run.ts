@@ -109,10 +109,10 @@ export class Run {
 export function beginRun(
   { boot_id, default_user, clock }: ProcessContext,
   record: ProcessRecord,
-  begun: Pick<RunRecord, 'pid' | 'is_ready'> & Partial<RunRecord>,
+  begun: Pick<RunRecord, 'pid' | 'start_ticks' | 'is_ready'> & Partial<RunRecord>,
 ): { run: RunRecord; unsent: UnsentEvent } {
   const user = record.request.user ?? default_user;
-  const run = { boot_id, start_ticks: 0, started_at_ms: clock.wallMs(), user, ...begun };
+  const run = { boot_id, started_at_ms: clock.wallMs(), user, ...begun };
   record.run = run;
   record.end = null;
   return { run, unsent: unsentEvent(record, 'started', processStarted(record, run)) };

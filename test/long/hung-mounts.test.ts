@@ -3,7 +3,7 @@ import { FILE_PLACES } from '../support/hung/file-places.ts';
 import { MACHINE_PLACES } from '../support/hung/machine-places.ts';
 import { PIPE_PLACES } from '../support/hung/pipe-places.ts';
 import type { Place } from '../support/hung/place.ts';
-import { PROCESS_PLACES } from '../support/hung/process-places.ts';
+import { PROCESS_PLACES, TABLE_PLACES } from '../support/hung/process-places.ts';
 import { failuresAt } from '../support/hung/property.ts';
 import { CAN_HANG, unlessHangs } from '../support/hung-mount.ts';
 
@@ -22,6 +22,10 @@ describe.runIf(CAN_HANG)(`beside a file system that hangs, everything else goes 
 
   it('where a pipe is full', async () => {
     expect(await failuresAt(chosen(PIPE_PLACES))).toEqual([]);
+  });
+
+  it('where it makes others wait who ask about a process', async () => {
+    expect(await failuresAt(chosen(TABLE_PLACES))).toEqual([]);
   });
 
   it("where it is one of the machine's files, is watched, or is needed for a start", async () => {

@@ -37,6 +37,8 @@ const READDIR = 28;
 const RELEASEDIR = 29;
 /** FORGET, INTERRUPT and BATCH_FORGET, which have no answer. */
 const UNANSWERED = new Set([2, 36, 42]);
+/** Nobody waits for these. */
+const UNAWAITED = new Set([RELEASE, RELEASEDIR]);
 /** Names of one directory are looked up at once. */
 const PARALLEL_DIROPS = 1 << 18;
 const ENOENT = -2;
@@ -173,7 +175,8 @@ process.on('message', (order: MountOrder) => {
     waiting = null;
     for (const request of all) answer(request);
   }
-  process.send?.(waiting?.length ?? 0);
+  const awaited = (waiting ?? []).filter((request) => !UNAWAITED.has(request.readUInt32LE(4)));
+  process.send?.(awaited.length);
 });
 process.on('disconnect', () => process.exit());
 readNext();

@@ -27,26 +27,24 @@ const SET_DEFAULT_SIGNALS = 0x04;
 const SET_SIGNAL_MASK = 0x08;
 const NEW_SESSION = 0x80;
 
-/** A session of its own, no signal blocked (the empty mask of a new structure), and none ignored. */
-const attributes = Buffer.alloc(STRUCT_BYTES);
-const signals = Buffer.alloc(STRUCT_BYTES, 0xff);
-call.initAttributes(attributes);
-call.setFlags(attributes, NEW_SESSION | SET_SIGNAL_MASK | SET_DEFAULT_SIGNALS);
-call.setDefault(attributes, signals);
+const of_program = attributesOf(NEW_SESSION);
+const of_helper = attributesOf(0);
 
 /** The launcher, which lies beside this program: `launcher.c` says what it does. */
 const LAUNCHER = fileURLToPath(new URL(`./launcher-${process.arch}`, import.meta.url));
 
 /**
  * Starts the launcher as the leader of a session of its own, with these arguments, variables and files, by their number in
- * it; a file that is undefined is closed. Gives its pid, or the system's error code. The caller must wait for its end, as
- * the reaper does.
+ * it; a file that is undefined is closed. `is_helper`: in this program's session, as one of its own helpers. Gives its pid, or
+ * the system's error code. The caller must wait for its end, as the reaper does.
  */
 export function spawnLauncher(
   args: readonly string[],
   env: readonly string[],
   files: readonly (number | undefined)[],
+  { is_helper = false } = {},
 ): number | string {
+  const attributes = is_helper ? of_helper : of_program;
   const actions = Buffer.alloc(STRUCT_BYTES);
   call.initActions(actions);
   try {
@@ -60,4 +58,13 @@ export function spawnLauncher(
   } finally {
     call.destroyActions(actions);
   }
+}
+
+/** No signal blocked (the empty mask of a new structure), and none ignored. */
+function attributesOf(flags: number): Buffer {
+  const attributes = Buffer.alloc(STRUCT_BYTES);
+  call.initAttributes(attributes);
+  call.setFlags(attributes, flags | SET_SIGNAL_MASK | SET_DEFAULT_SIGNALS);
+  call.setDefault(attributes, Buffer.alloc(STRUCT_BYTES, 0xff));
+  return attributes;
 }

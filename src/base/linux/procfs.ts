@@ -1,7 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { uptime } from 'node:os';
-import { setImmediate as turn } from 'node:timers/promises';
 import { ApiError } from '../../contract/errors.ts';
 
 /** One process of the kernel's process table, from /proc/<pid>/stat: proc_pid_stat(5). */
@@ -15,7 +14,7 @@ export interface ProcStat {
   cpu_ticks: number;
   /** CPU time of children that have ended and were waited for. */
   children_ticks: number;
-  /** Ticks since boot. Together with the pid it identifies a process until the next boot. */
+  /** Ticks since boot. Together with the pid it identifies a process until the next boot; 0 if it is unknown. */
   start_ticks: number;
   memory_pages: number;
 }
@@ -35,9 +34,6 @@ export const PAGE_BYTES = 4096;
 
 /** More than a line of /proc/<pid>/stat takes. The kernel gives it whole. */
 const stat_buffer = Buffer.alloc(PAGE_BYTES);
-/** So many are read in less than a millisecond. */
-const STATS_AT_ONCE = 50;
-
 /** Errors that say nothing about the process: this program has no descriptor or memory left to read with. */
 const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 
@@ -51,13 +47,10 @@ export function isZombie({ state }: ProcStat): boolean {
   return state === 'Z' || state === 'X';
 }
 
-/** The process with this pid, or null if there is none. Throws `too_many_requests` if that cannot be read now. */
-export async function readStat(pid: number): Promise<ProcStat | null> {
-  const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(unlessExhausted);
-  return text === null ? null : parseStat(text);
-}
-
-/** readStat, synchronous: the kernel answers from memory, faster than a call to another thread. */
+/**
+ * The process with this pid, or null if there is none: for this program's own, which do not make it wait, as a sandbox's may.
+ * Throws `too_many_requests` if that cannot be read now.
+ */
 export function readStatNow(pid: number): ProcStat | null {
   let file: number | null = null;
   try {
@@ -89,33 +82,27 @@ function isPid(name: string): boolean {
 }
 
 /**
- * Every visible process, by pid. Throws `too_many_requests` if the table cannot be read now. Read where it is called,
- * which takes a tenth of what it takes to ask another thread; others have their turn in between.
+ * The process with this pid by its /proc/<pid>/status, which waits for nobody, as `stat` may: without its start and its CPU
+ * time. Null if there is none.
  */
-export async function readAllStats(): Promise<Map<number, ProcStat>> {
-  const stats = new Map<number, ProcStat>();
-  for (const [index, pid] of (await readPids()).entries()) {
-    if (index % STATS_AT_ONCE === STATS_AT_ONCE - 1) await turn();
-    const stat = readStatNow(pid);
-    if (stat) stats.set(stat.pid, stat);
-  }
-  return stats;
-}
-
-/**
- * The environment that a process was started with, as `NAME=value`; empty if it may not be read. Throws
- * `too_many_requests` if it cannot be read now.
- */
-export async function readEnvironment(pid: number): Promise<string[]> {
-  const block = (await readFile(`/proc/${pid}/environ`, 'utf8').catch(unlessExhausted)) ?? '';
-  return block.split('\0').filter((entry) => entry !== '');
-}
-
-/** The value of one variable of `readEnvironment`, or null. Errors as there. */
-export async function readVariable(pid: number, name: string): Promise<string | null> {
-  const prefix = `${name}=`;
-  const entry = (await readEnvironment(pid)).find((each) => each.startsWith(prefix));
-  return entry?.slice(prefix.length) ?? null;
+export function readStatus(pid: number): ProcStat | null {
+  const text = or('', () => readFileSync(`/proc/${pid}/status`, 'latin1'));
+  const field = (name: string) => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(text)?.[1];
+  // The last of several is that in the innermost namespace.
+  const innermost = (name: string) => Number(new RegExp(`^${name}:.*?(\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  const state = field('State');
+  if (state === undefined) return null;
+  return {
+    pid,
+    state,
+    parent: Number(field('PPid') ?? 0),
+    group: innermost('NSpgid'),
+    session: innermost('NSsid'),
+    cpu_ticks: 0,
+    children_ticks: 0,
+    start_ticks: 0,
+    memory_pages: Math.round((Number(field('VmRSS') ?? 0) * 1_024) / PAGE_BYTES),
+  };
 }
 
 /** The name of a process's program, at most 15 bytes; empty if it cannot be read. */
@@ -160,7 +147,7 @@ export function readKernelSetting(name: string): string {
 }
 
 /** Reads a line of /proc/<pid>/stat; the name, in parentheses, may hold anything. */
-function parseStat(text: string): ProcStat | null {
+export function parseStat(text: string): ProcStat | null {
   const name_end = text.lastIndexOf(')');
   const pid = Number.parseInt(text, 10);
   const fields = text.slice(name_end + 2).split(' ');

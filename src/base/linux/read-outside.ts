@@ -60,7 +60,9 @@ class OutsideReader {
     if (this.#is_hanging) throw this.#late();
     openReaper();
     const { reader, writer } = makePipe();
-    const pid = spawnLauncher(['read', this.#path, String(max_bytes)], [], [undefined, writer, undefined]);
+    const pid = spawnLauncher(['read', this.#path, String(max_bytes)], [], [undefined, writer, undefined], {
+      is_helper: true,
+    });
     closeSync(writer);
     if (typeof pid === 'string') {
       closeSync(reader);

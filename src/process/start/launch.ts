@@ -19,6 +19,8 @@ export type ExitStatus = WaitStatus | null;
 /** The daemon's handle of a started process. */
 export interface Launched {
   pid: number;
+  /** When it began, in ticks after boot, which with the pid names it for good; 0 if that is unknown. */
+  start_ticks: number;
   stdin: Stdin | null;
   /** Resolves when the process itself has ended, even if descendants still hold its pipes. */
   exited: Promise<ExitStatus>;

@@ -35,7 +35,8 @@ type GiveUp = (error: ApiError) => void;
 
 /** The steps of the launcher that can fail, in the order of `launcher.c`. */
 const STEPS = ['', 'stdin', 'cwd', 'user', 'terminal', 'missing', 'unusable', 'exec'] as const;
-const REPORT_BYTES = 8;
+/** Two numbers. The first record says when the process began, a second one what failed. */
+const RECORD_BYTES = 8;
 /** A program runs after a tenth of a millisecond. To wait for that in place costs less than to be woken for it. */
 const IN_PLACE_US = 500;
 /** `O_NONBLOCK`, of open(2). */
@@ -77,7 +78,7 @@ export class Launcher {
   async start(
     spec: LaunchSpec,
     files: readonly (number | undefined)[],
-  ): Promise<Pick<Launched, 'pid' | 'exited' | 'endedTicks'>> {
+  ): Promise<Pick<Launched, 'pid' | 'start_ticks' | 'exited' | 'endedTicks'>> {
     this.#native ??= await loadNative();
     this.#checkMayStart(spec);
     const { makePipe, readSoon, spawnLauncher, onceEnded } = this.#native;
@@ -98,8 +99,9 @@ export class Launcher {
     });
     const endedTicks = () => ended_ticks;
     const report = await this.#reported(spec, pid, reader, readSoon, endedTicks);
-    if (report.length === REPORT_BYTES) throw refusal(report, spec);
-    return { pid, exited: ended.promise, endedTicks };
+    if (report.length > RECORD_BYTES) throw refusal(report.subarray(RECORD_BYTES), spec);
+    const start_ticks = report.length === 0 ? 0 : Number(report.readBigUInt64LE());
+    return { pid, start_ticks, exited: ended.promise, endedTicks };
   }
 
   /** Gives the start of this tree up that is under way, if any. */
@@ -135,7 +137,7 @@ export class Launcher {
     throw new ApiError('too_many_requests', 'Too many starts hang in file systems that do not answer.');
   }
 
-  /** What the launcher reports: nothing if it has become the program. */
+  /** The launcher's records: nothing if it ended before the first. */
   async #reported(
     spec: LaunchSpec,
     pid: number,
@@ -155,20 +157,23 @@ export class Launcher {
     try {
       // Only while no other start is slow: many that hang must not add up.
       const wait_us = this.#present.size === 1 ? IN_PLACE_US : 0;
-      const report = Buffer.alloc(REPORT_BYTES);
-      const length = readSoon(reader, report, wait_us);
-      if (length !== null) {
+      const report = Buffer.alloc(2 * RECORD_BYTES);
+      let received = 0;
+      for (;;) {
+        const length = readSoon(reader, report.subarray(received), wait_us);
+        if (length === null) break;
+        received += length;
+        if (length > 0 && received < report.length) continue;
         closeSync(reader);
-        return report.subarray(0, length);
+        return report.subarray(0, received);
       }
       const socket = new Socket({ fd: reader, readable: true, writable: false });
       const limit = this.#clock.after(LAUNCH_TIMEOUT_MS, () => giveUp(late(spec, pid)));
-      let received: Buffer = Buffer.alloc(0);
       socket.on('data', (data) => {
-        received = data;
+        received += data.copy(report, received);
       });
       socket.on('error', () => {}); // 'close' follows
-      socket.once('close', () => over.resolve(received));
+      socket.once('close', () => over.resolve(report.subarray(0, received)));
       return await over.promise.finally(() => {
         limit.cancel();
         socket.destroy();

@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises';
 import type { Account } from '../../base/linux/accounts.ts';
-import { readStatNow } from '../../base/linux/procfs.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { ProcessContext } from '../context.ts';
 import type { ProcessRecord } from '../record.ts';
@@ -98,21 +97,4 @@ async function account(context: ProcessContext, name = context.default_user): Pr
   const found = await findAccount(name);
   if (!found) throw new CannotStart('user', `there is no account ${name}`);
   return found.uid === process.getuid?.() && found.gid === process.getgid?.() ? null : found;
-}
-
-/**
- * Notes the start time of a run, which with the pid names its process for good, and lets the kernel's out-of-memory
- * killer choose that process before the daemon. To be called while the pid cannot be another's.
- */
-export function nameRun({ log, oom }: ProcessContext, { process_id, run }: ProcessRecord): void {
-  if (!run) return;
-  try {
-    run.start_ticks = readStatNow(run.pid)?.start_ticks ?? 0;
-  } catch (error) {
-    log.warn(
-      { err: error, process_id },
-      'the start time of a process is unknown: after a restart it is found by its tag',
-    );
-  }
-  oom.rankBefore(run.pid);
 }

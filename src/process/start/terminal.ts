@@ -79,7 +79,7 @@ function launched(
   outlet: Outlet,
   terminals: Terminals,
   { master, stream, closeSlave }: { master: number; stream: ReadStream; closeSlave: () => Promise<void> },
-  program: Pick<Launched, 'pid' | 'exited' | 'endedTicks'>,
+  program: Pick<Launched, 'pid' | 'start_ticks' | 'exited' | 'endedTicks'>,
   onSignalKey: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));

@@ -5,8 +5,8 @@ import { type Clock, runTime, sleep, type Timer } from '../../base/clock.ts';
 import { ownGroup, unifiedPath } from '../../base/linux/cgroup.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
 import type { Log } from '../../base/log.ts';
-import { signalProcess } from './terminate-tree.ts';
-import { isSameProcess, type TreeFinder, type TreeRoot } from './tree.ts';
+import { trySignal } from './terminate-tree.ts';
+import type { TreeFinder, TreeRoot } from './tree.ts';
 
 const POLL_MS = 5;
 const JOIN_DELAY_MS = 1_000;
@@ -82,9 +82,9 @@ export class Freezer {
     for (;;) {
       const running = await this.#findRunning(roots);
       if (running.length === 0) return;
-      for (const stat of running) {
+      for (const stat of await this.#trees.stillThere(running)) {
         // Repeated while it runs: a tracer may have withheld the first signal.
-        const is_sent = signalProcess(stat, 'SIGSTOP');
+        const is_sent = trySignal(stat.pid, 'SIGSTOP');
         const key = `${stat.pid}.${stat.start_ticks}`;
         if (is_sent && !signalled.has(key)) this.#stopped.push(stat);
         signalled.add(key);
@@ -102,15 +102,17 @@ export class Freezer {
       );
     }
     // Children first: a shell that sees a child stopped takes it for a job that was suspended.
-    for (const stat of this.#stopped.reverse()) signalProcess(stat, 'SIGCONT');
-    this.#stopped = [];
+    await this.#wake(this.#stopped.splice(0).reverse());
   }
 
   /** Resumes trees that an earlier daemon stopped by signal. */
   async release(roots: readonly TreeRoot[]): Promise<void> {
-    for (const members of await this.#trees.find(roots)) {
-      for (const stat of members.reverse()) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
-    }
+    for (const members of await this.#trees.find(roots))
+      await this.#wake(members.reverse().filter(({ state }) => state === 'T'));
+  }
+
+  async #wake(stats: readonly ProcStat[]): Promise<void> {
+    for (const { pid } of await this.#trees.stillThere(stats)) trySignal(pid, 'SIGCONT');
   }
 
   async #join(): Promise<void> {
@@ -122,11 +124,11 @@ export class Freezer {
   }
 
   async #move(roots: readonly TreeRoot[]): Promise<void> {
-    for (const stat of (await this.#trees.find(roots)).flat()) {
-      const { pid } = stat;
-      if (await this.#isInGroup(pid)) continue;
+    const members = (await this.#trees.find(roots)).flat();
+    const are_in = await Promise.all(members.map(({ pid }) => this.#isInGroup(pid)));
+    const outside = members.filter((_, index) => !are_in[index]);
+    for (const { pid } of await this.#trees.stillThere(outside)) {
       if (!this.#group) return; // closed meanwhile
-      if (!isSameProcess(stat)) continue;
       await writeFile(join(this.#group.folder, 'cgroup.procs'), String(pid)).catch(() => {}); // it has ended
     }
   }

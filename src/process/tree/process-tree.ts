@@ -63,6 +63,7 @@ export class ProcessTree {
     const { clock, trees } = this.#context;
     const target = {
       members: async () => (await trees.find([this.root]))[0] ?? [],
+      stillThere: trees.stillThere,
       group: () => (this.root.ended_ticks === null ? this.root.pid : null),
       onSignal: this.onSignal,
       leader_ended: this.#run?.ended ?? Promise.resolve(),

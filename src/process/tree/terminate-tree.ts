@@ -1,6 +1,5 @@
 import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
-import { isSameProcess } from './tree.ts';
 
 /** How often a tree that is being ended is checked. */
 const POLL_MS = 20;
@@ -11,6 +10,8 @@ const KILL_TIMEOUT_MS = 5_000;
 export interface TerminationTarget {
   /** Its live members now. */
   members(): Promise<readonly ProcStat[]>;
+  /** Which of these very processes still exist. */
+  stillThere(stats: readonly ProcStat[]): Promise<readonly ProcStat[]>;
   /** The process group of the tree's leader; null if the leader has ended. */
   group(): number | null;
   /** Called before a signal is sent. */
@@ -35,8 +36,7 @@ export async function terminateTree(
   let members = await target.members();
   if (members.length === 0) return true;
   target.onSignal('SIGTERM');
-  signalAll(target.group(), members, 'SIGTERM');
-  if (!target.isPaused()) wakeStopped(members);
+  await signalAll(target, members, 'SIGTERM');
   let is_over = false;
   const over = Promise.withResolvers<void>();
   const grace = target.after(grace_ms, () => {
@@ -63,29 +63,29 @@ async function killTree(clock: Clock, target: TerminationTarget): Promise<boolea
     const members = await target.members();
     if (members.length === 0) return true;
     // Signalled before the time is checked: on a slow machine it may be over before the first signal.
-    signalAll(target.group(), members, 'SIGKILL');
+    await signalAll(target, members, 'SIGKILL');
     if (runTime(clock).monotonicMs() > until_ms) return false;
     await tick(clock);
   }
 }
 
-/** A stopped process handles SIGTERM only once it is resumed. */
-function wakeStopped(members: readonly ProcStat[]): void {
-  for (const stat of members) if (stat.state === 'T') signalProcess(stat, 'SIGCONT');
-}
-
-/** Signals the group as one, which also reaches a process that is being forked, and each member outside the group. */
-function signalAll(group: number | null, members: readonly ProcStat[], signal: NodeJS.Signals): void {
-  if (group !== null) trySignal(-group, signal);
-  for (const stat of members) if (stat.group !== group) signalProcess(stat, signal);
-}
-
 /**
- * Sends a signal to this very process; false if it has ended. Node has no process descriptors, but for a wrong target
- * the kernel would have to end the process and reuse its pid, after all others, between the check and the signal.
+ * Signals the group as one, which also reaches a process that is being forked, and each member outside the group. Node has no
+ * process descriptors, but for a wrong target the kernel would have to end the process and reuse its pid, after all others,
+ * between the check and the signal.
  */
-export function signalProcess(stat: ProcStat, signal: NodeJS.Signals): boolean {
-  return isSameProcess(stat) && trySignal(stat.pid, signal);
+async function signalAll(
+  target: TerminationTarget,
+  members: readonly ProcStat[],
+  signal: NodeJS.Signals,
+): Promise<void> {
+  const there = await target.stillThere(members);
+  const group = target.group();
+  if (group !== null) trySignal(-group, signal);
+  for (const stat of there) if (stat.group !== group) trySignal(stat.pid, signal);
+  if (signal === 'SIGKILL' || target.isPaused()) return;
+  // A stopped process handles SIGTERM only once it is resumed.
+  for (const { pid, state } of there) if (state === 'T') trySignal(pid, 'SIGCONT');
 }
 
 /** Sends a signal to a pid, or to a group (negative); false if there is none, or it may not be signalled. */

@@ -1,14 +1,7 @@
 import { readlinkSync } from 'node:fs';
-import {
-  isHelper,
-  isZombie,
-  type ProcStat,
-  readAllStats,
-  readPidNamespace,
-  readPids,
-  readStatNow,
-  readVariable,
-} from '../../base/linux/procfs.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { ProcessTable } from '../../base/linux/process-table.ts';
+import { isHelper, isZombie, type ProcStat, readPidNamespace, readPids } from '../../base/linux/procfs.ts';
 
 /**
  * Which processes belong to a supervised one.
@@ -52,6 +45,9 @@ interface KnownTag {
   sightings: number;
 }
 
+/** A reading of the process table that several calls share. */
+type SharedReading = Promise<Relations>;
+
 /** A process without a tag may be between fork and exec; after this many checks it counts as untagged. */
 const SIGHTINGS = 2;
 
@@ -59,8 +55,10 @@ const SIGHTINGS = 2;
 export class TreeFinder {
   readonly #tags = new Map<number, KnownTag>();
   readonly #isGivenUp: (pid: number) => boolean;
-  /** A reading of the process table that several looks share. */
   #table: Promise<ProcessTable> | null = null;
+  #present: SharedReading | null = null;
+  /** One that begins after the present one, for those who ask meanwhile. */
+  #next: SharedReading | null = null;
   #owns_table = false;
 
   /** `isGivenUp`: whether a child of the daemon can neither be ended nor do anything: it belongs to no tree. */
@@ -76,7 +74,7 @@ export class TreeFinder {
   /** Every process of the sandbox if that can be determined, else the members of these trees. Throws as `find`. */
   async findAll(roots: readonly TreeRoot[]): Promise<ProcStat[]> {
     if (!this.#owns_table) return (await this.find(roots)).flat();
-    return ofSandbox(await this.#readStats());
+    return ofSandbox((await this.#read()).stats);
   }
 
   /**
@@ -85,22 +83,53 @@ export class TreeFinder {
    */
   async find(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
     if (roots.length === 0) return [];
-    const table = await this.#readTable();
-    return roots.map((root) => [...membersOf(root, table)]);
+    const relations = await this.#read();
+    return roots.map((root) => [...membersOf(root, relations)]);
   }
 
-  /** Like `find`, but for views: what it gives may have been read a moment before the call. Calls at once share it. */
+  /** Like `find`, but for views: what it gives may have been read a moment before the call. */
   async look(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
-    this.#table ??= this.#readTable().finally(() => {
-      this.#table = null;
-    });
-    const table = await this.#table;
-    return roots.map((root) => [...membersOf(root, table)]);
+    const relations = await (this.#present ?? this.#read());
+    return roots.map((root) => [...membersOf(root, relations)]);
   }
 
-  async #readTable(): Promise<ProcessTable> {
-    const stats = await this.#readStats();
-    const tags = await this.#readTags(stats);
+  /** The kernel's process table. Its reader is native code, loaded with the first process. */
+  table(): Promise<ProcessTable> {
+    this.#table ??= import('../../base/linux/process-table.ts').then(
+      (module) => new module.ProcessTable(systemClock, TAG_VARIABLE),
+    );
+    return this.#table;
+  }
+
+  /** Which of these very processes still exist. Throws as `find`. */
+  readonly stillThere = async (stats: readonly ProcStat[]): Promise<ProcStat[]> =>
+    (await this.table()).stillThere(stats);
+
+  /** A reading that begins after the call. */
+  #read(): SharedReading {
+    if (this.#next !== null) return this.#next;
+    if (this.#present === null) return this.#begin();
+    const begin = () => {
+      this.#next = null;
+      return this.#begin();
+    };
+    this.#next = this.#present.then(begin, begin);
+    return this.#next;
+  }
+
+  #begin(): SharedReading {
+    const reading = this.#readRelations().finally(() => {
+      if (this.#present === reading) this.#present = null;
+    });
+    this.#present = reading;
+    return reading;
+  }
+
+  async #readRelations(): Promise<Relations> {
+    const table = await this.table();
+    const stats = await table.readAll();
+    for (const pid of stats.keys()) if (this.#isGivenUp(pid)) stats.delete(pid);
+    const tags = await this.#readTags(table, stats);
     const all = [...stats.values()];
     return {
       stats,
@@ -111,39 +140,31 @@ export class TreeFinder {
     };
   }
 
-  async #readStats(): Promise<Map<number, ProcStat>> {
-    const stats = await readAllStats();
-    for (const pid of stats.keys()) if (this.#isGivenUp(pid)) stats.delete(pid);
-    return stats;
-  }
-
-  async #readTags(stats: Map<number, ProcStat>): Promise<Map<number, string>> {
-    for (const [pid, known] of this.#tags) {
-      if (stats.get(pid)?.start_ticks !== known.start_ticks) this.#tags.delete(pid);
+  async #readTags(table: ProcessTable, stats: Map<number, ProcStat>): Promise<Map<number, string>> {
+    for (const [pid, { start_ticks }] of this.#tags) {
+      const stat = stats.get(pid);
+      // Of one whose start is unknown now, what was known of it is believed.
+      const is_same = stat?.start_ticks === start_ticks || stat?.start_ticks === 0;
+      if (!is_same) this.#tags.delete(pid);
+    }
+    const unknown = [...stats.values()].filter(({ pid }) => {
+      const known = this.#tags.get(pid);
+      return !known || (known.tag === null && known.sightings < SIGHTINGS);
+    });
+    const values = await table.variables(unknown.map(({ pid }) => pid));
+    for (const [index, { pid, start_ticks }] of unknown.entries()) {
+      const tag = values[index];
+      if (tag === undefined) continue;
+      this.#tags.set(pid, { start_ticks, tag, sightings: (this.#tags.get(pid)?.sightings ?? 0) + 1 });
     }
     const found = new Map<number, string>();
-    await Promise.all(
-      [...stats.values()].map(async ({ pid, start_ticks }) => {
-        let known = this.#tags.get(pid);
-        if (!known || (known.tag === null && known.sightings < SIGHTINGS)) {
-          const tag = await readVariable(pid, TAG_VARIABLE);
-          known = { start_ticks, tag, sightings: (known?.sightings ?? 0) + 1 };
-          this.#tags.set(pid, known);
-        }
-        if (known.tag !== null) found.set(pid, known.tag);
-      }),
-    );
+    for (const [pid, { tag }] of this.#tags) if (tag !== null) found.set(pid, tag);
     return found;
   }
 }
 
-/** Whether this very process still exists: its pid alone may have been reused. */
-export function isSameProcess({ pid, start_ticks }: Pick<ProcStat, 'pid' | 'start_ticks'>): boolean {
-  return readStatNow(pid)?.start_ticks === start_ticks;
-}
-
-/** The process table, and who in it belongs together: it is read once for many trees. */
-interface ProcessTable {
+/** The processes of a table, and who of them belongs together: it is read once for many trees. */
+interface Relations {
   stats: ReadonlyMap<number, ProcStat>;
   tags: ReadonlyMap<number, string>;
   children: ReadonlyMap<number, ProcStat[]>;
@@ -162,26 +183,28 @@ function grouped<Key>(stats: readonly ProcStat[], keyOf: (stat: ProcStat) => Key
   return groups;
 }
 
-function membersOf(root: TreeRoot, table: ProcessTable): Set<ProcStat> {
+function membersOf(root: TreeRoot, relations: Relations): Set<ProcStat> {
   // Grows while it is gone through: a line of descent may be as long as the table.
-  const found = new Set([...(table.tagged.get(root.tag) ?? []), ...sessionOf(root, table)]);
-  for (const { pid } of found) for (const child of table.children.get(pid) ?? []) found.add(child);
+  const found = new Set([...(relations.tagged.get(root.tag) ?? []), ...sessionOf(root, relations)]);
+  for (const { pid } of found) for (const child of relations.children.get(pid) ?? []) found.add(child);
   for (const stat of found) if (isZombie(stat)) found.delete(stat);
   return found;
 }
 
 /** The members of the root's own session; none if its pid may have been reused. */
-function sessionOf(root: TreeRoot, { stats, tags, sessions }: ProcessTable): ProcStat[] {
+function sessionOf(root: TreeRoot, { stats, tags, sessions }: Relations): ProcStat[] {
   if (root.pid <= 1) return [];
   const session = sessions.get(root.pid) ?? [];
   const holder = stats.get(root.pid);
   const is_leader =
-    holder !== undefined && (root.start_ticks === 0 || holder.start_ticks === root.start_ticks);
+    holder !== undefined &&
+    (root.start_ticks === 0 || holder.start_ticks === 0 || holder.start_ticks === root.start_ticks);
   if (root.ended_ticks === null && is_leader) return session;
   const last_ticks = root.ended_ticks ?? 0;
   const is_ours = session.some(
     ({ pid, start_ticks }) =>
-      tags.get(pid) === root.tag || start_ticks <= last_ticks || root.proven.get(pid) === start_ticks,
+      tags.get(pid) === root.tag ||
+      (start_ticks > 0 && (start_ticks <= last_ticks || root.proven.get(pid) === start_ticks)),
   );
   root.proven.clear();
   if (!is_ours) return [];

@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Clock, runTime, sleep } from '../../base/clock.ts';
-import { isHelper, readStat, readStatNow } from '../../base/linux/procfs.ts';
-import type { ProcessIdentity } from '../local/host-process.ts';
+import { isHelper, type ProcStat, readPidNamespace } from '../../base/linux/procfs.ts';
+import { hostTable, type ProcessIdentity } from '../local/host-process.ts';
 import { isRemoved, removeGroup } from './control-group.ts';
 
 const NAME = 'frozen';
@@ -34,21 +34,14 @@ export class FrozenGroups {
    */
   async freeze(sandbox_id: string, daemon: ProcessIdentity, clock: Clock): Promise<void> {
     const group = this.#groupOf(sandbox_id);
-    const namespace = namespaceOf(daemon.pid);
-    if (group === null || namespace === null || namespace === namespaceOf('self')) return;
+    const [namespace = null] = await (await hostTable()).namespaces([daemon.pid]);
+    if (group === null || namespace === null || namespace === readPidNamespace()) return;
     mkdirSync(group, { recursive: true });
     writeFileSync(join(group, 'cgroup.freeze'), '1');
-    const own = await readStat(daemon.pid);
-    // Helpers read files of a paused sandbox.
-    const stays = (pid: string) => {
-      if (pid === String(daemon.pid) || pid === String(own?.parent)) return true;
-      const stat = readStatNow(Number(pid));
-      return own !== null && stat !== null && isHelper(stat, own);
-    };
     const until_ms = runTime(clock).monotonicMs() + FREEZE_TIMEOUT_MS;
     for (;;) {
       const inside = new Set(readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n'));
-      const outside = processesIn(namespace).filter((pid) => !inside.has(pid) && !stays(pid));
+      const outside = (await movableIn(namespace, daemon.pid)).filter((pid) => !inside.has(pid));
       for (const pid of outside) move(pid, group);
       const is_frozen = readFileSync(join(group, 'cgroup.events'), 'utf8').includes('frozen 1');
       // What was outside may have made more meanwhile.
@@ -79,17 +72,25 @@ export class FrozenGroups {
   }
 }
 
-/** The pid namespace of a process; null if it has ended or must not be looked at. */
-function namespaceOf(pid: number | string): string | null {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
-  } catch {
-    return null;
-  }
+/** The processes of a daemon's pid namespace but itself, its helpers, which read files of a paused sandbox, and the first. */
+async function movableIn(namespace: string, daemon_pid: number): Promise<string[]> {
+  const table = await hostTable();
+  const stats = await table.readAll();
+  const daemon = stats.get(daemon_pid);
+  if (!daemon) return [];
+  const namespaces = await table.namespaces([...stats.keys()]);
+  return [...stats.values()].flatMap((stat, index) => {
+    const seen = namespaces[index];
+    // Of one that cannot be asked, its parents say where it belongs.
+    const is_inside = seen === undefined ? descends(stat, daemon.parent, stats) : seen === namespace;
+    const stays = stat.pid === daemon_pid || stat.pid === daemon.parent || isHelper(stat, daemon);
+    return is_inside && !stays ? [String(stat.pid)] : [];
+  });
 }
 
-function processesIn(namespace: string): string[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && namespaceOf(name) === namespace);
+function descends(stat: ProcStat, from: number, stats: ReadonlyMap<number, ProcStat>): boolean {
+  for (let up = stats.get(stat.parent); up; up = stats.get(up.parent)) if (up.pid === from) return true;
+  return false;
 }
 
 function move(pid: string, group: string): void {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type Clock, runTime, sleep } from '../../base/clock.ts';
-import { isZombie, readAllStats, readBootId, readEnvironment, readStat } from '../../base/linux/procfs.ts';
+import { type Clock, runTime, sleep, systemClock } from '../../base/clock.ts';
+import type { ProcessTable } from '../../base/linux/process-table.ts';
+import { isZombie, readBootId } from '../../base/linux/procfs.ts';
 
 /** Identifies a process even if its pid is reused. */
 export interface ProcessIdentity {
@@ -12,12 +13,20 @@ export interface ProcessIdentity {
 
 /** The environment variable by which a sandbox's processes are found, even if its record is missing. */
 export const SANDBOX_MARK_VARIABLE = 'SANDBOX_MARK';
-/** The mark of sandboxes that an earlier version started: the directory's path itself. */
-const PATH_VARIABLE = 'SANDBOX_DIRECTORY';
 
 const POLL_MS = 10;
 /** A process that SIGKILL does not end within this is stuck in the kernel. */
 const KILL_TIMEOUT_MS = 10_000;
+
+let table: Promise<ProcessTable> | null = null;
+
+/** The machine's process table; its variable is the sandboxes' mark. Its reader is native code, loaded on demand. */
+export function hostTable(): Promise<ProcessTable> {
+  table ??= import('../../base/linux/process-table.ts').then(
+    (module) => new module.ProcessTable(systemClock, SANDBOX_MARK_VARIABLE),
+  );
+  return table;
+}
 
 /** The mark of a sandbox's directory: a hash, because its processes can read it and must not see the host's path. */
 export function markOf(directory: string): string {
@@ -26,13 +35,13 @@ export function markOf(directory: string): string {
 
 /** The identity of the process with this pid, or null if there is none. */
 export async function identify(pid: number): Promise<ProcessIdentity | null> {
-  const stat = await readStat(pid);
+  const [stat = null] = await (await hostTable()).read([pid]);
   return stat && { pid, start_ticks: stat.start_ticks, boot_id: readBootId() };
 }
 
 /** Whether a process is still running; a zombie is not. */
 export async function isProcessAlive(process: ProcessIdentity): Promise<boolean> {
-  const stat = await readStat(process.pid);
+  const [stat] = await (await hostTable()).read([process.pid]);
   if (!stat || isZombie(stat) || stat.start_ticks !== process.start_ticks) return false;
   return process.boot_id === readBootId();
 }
@@ -53,7 +62,7 @@ export async function waitForExit(
 
 /** The pids of a process's living children. */
 export async function childrenOf(pid: number): Promise<number[]> {
-  const stats = [...(await readAllStats()).values()];
+  const stats = [...(await (await hostTable()).readAll()).values()];
   return stats.filter((stat) => stat.parent === pid && !isZombie(stat)).map((stat) => stat.pid);
 }
 
@@ -73,17 +82,14 @@ export async function killMarked(clock: Clock, directory: string): Promise<void>
 }
 
 async function findMarked(directory: string): Promise<number[]> {
-  const stats = [...(await readAllStats()).values()];
+  const machine = await hostTable();
+  const stats = [...(await machine.readAll()).values()];
   const running = stats.filter((stat) => stat.pid !== process.pid && !isZombie(stat));
-  const marks = [`${SANDBOX_MARK_VARIABLE}=${markOf(directory)}`, `${PATH_VARIABLE}=${directory}`];
-  const are_marked = await Promise.all(running.map(({ pid }) => hasVariable(pid, marks)));
-  const marked = new Set(running.filter((_, index) => are_marked[index]).map(({ pid }) => pid));
+  const marks = await machine.variables(running.map(({ pid }) => pid));
+  const mark = markOf(directory);
+  const marked = new Set(running.filter((_, index) => marks[index] === mark).map(({ pid }) => pid));
   const children = running.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);
   return [...new Set([...marked, ...children])];
-}
-
-async function hasVariable(pid: number, marks: string[]): Promise<boolean> {
-  return (await readEnvironment(pid)).some((entry) => marks.includes(entry));
 }
 
 function kill(pid: number): void {

@@ -7,16 +7,13 @@ import {
   CLOCK_TICK_MS,
   findSocketHolder,
   isZombie,
-  readAllStats,
   readBootId,
-  readEnvironment,
   readKernelSetting,
   readPidNamespace,
   readPids,
   readProgramName,
-  readStat,
   readStatNow,
-  readVariable,
+  readStatus,
 } from '../../../src/base/linux/procfs.ts';
 import { listenersOn } from '../../../src/base/linux/sockets.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -32,10 +29,9 @@ describe('the process table', () => {
   it('tells parent, group and start of a process', async () => {
     const before = bootTicks();
     const pid = child('anything');
-    const stat = await readStat(pid);
+    const stat = readStatNow(pid);
     expect(stat).toMatchObject({ pid, parent: process.pid, group: readStatNow(process.pid)?.group });
     expect(Math.abs((stat?.start_ticks ?? 0) - before) * CLOCK_TICK_MS).toBeLessThan(60_000);
-    expect(readStatNow(pid)?.start_ticks).toBe(stat?.start_ticks);
   });
 
   it('is not misled by a program whose name looks like fields of the table', async () => {
@@ -45,7 +41,7 @@ describe('the process table', () => {
     onTestFinished(() => void node.kill('SIGKILL'));
     const pid = node.pid as number;
     await eventually(() => expect(readProgramName(pid)).toBe('a) Z 1 (b'), 30_000);
-    const stat = await readStat(pid);
+    const stat = readStatNow(pid);
     expect(stat).toMatchObject({ pid, parent: process.pid });
     expect(stat && isZombie(stat)).toBe(false);
   });
@@ -53,28 +49,19 @@ describe('the process table', () => {
   it('has every process, and none that does not exist', async () => {
     const pid = child('here');
     expect(await readPids()).toEqual(expect.arrayContaining([pid, process.pid]));
-    expect((await readAllStats()).get(pid)).toMatchObject({ parent: process.pid });
-    expect(await readStat(0)).toBeNull();
+    expect(readStatNow(0)).toBeNull();
     expect(readStatNow(-1)).toBeNull();
     expect(readProgramName(0)).toBe('');
-    expect(await readEnvironment(0)).toEqual([]);
   });
 
-  it('has every process also where there are many', async () => {
-    const pids = Array.from({ length: 60 }, (_, index) => child(`child ${index}`));
-    const stats = await readAllStats();
-    expect(pids.filter((pid) => stats.get(pid)?.parent !== process.pid)).toEqual([]);
-    expect([...stats].filter(([pid, stat]) => pid !== stat.pid)).toEqual([]);
-  });
-
-  it('knows the environment that a process was started with', async () => {
-    const pid = child('with variables', { MARK: 'é', LONGER: 'a=b', EMPTY: '' });
-    await eventually(async () => expect(await readVariable(pid, 'MARK')).not.toBeNull(), 30_000);
-    expect(await readEnvironment(pid)).toEqual(expect.arrayContaining(['MARK=é', 'LONGER=a=b', 'EMPTY=']));
-    expect(await readVariable(pid, 'MARK')).toBe('é');
-    expect(await readVariable(pid, 'LONGER')).toBe('a=b');
-    expect(await readVariable(pid, 'EMPTY')).toBe('');
-    expect(await readVariable(pid, 'MAR')).toBeNull();
+  it('is told by the status of a process as well, but for times', async () => {
+    const pid = child('here');
+    const stat = readStatNow(pid);
+    const status = readStatus(pid);
+    expect(status).toMatchObject({ pid, parent: process.pid, group: stat?.group, session: stat?.session });
+    expect(status).toMatchObject({ start_ticks: 0, cpu_ticks: 0 });
+    expect(status?.memory_pages).toBeGreaterThan(0);
+    expect(readStatus(0)).toBeNull();
   });
 
   it('names the process that has a socket open', async () => {

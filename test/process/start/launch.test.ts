@@ -1,7 +1,8 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readAllStats } from '../../../src/base/linux/procfs.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { ProcessTable } from '../../../src/base/linux/process-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { outputOf, start } from '../../support/process/harness.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -23,7 +24,7 @@ test('1 000 short processes leave no zombie, no open file and no listener', asyn
   await eventually(() => expect(events).toHaveLength(2_000));
   await eventually(() => expect(open()).toBeLessThanOrEqual(files_before));
   expect(listeners()).toBeLessThanOrEqual(listeners_before);
-  const zombies = [...(await readAllStats()).values()].filter(
+  const zombies = [...(await new ProcessTable(systemClock, 'MARK').readAll()).values()].filter(
     ({ parent, state }) => parent === process.pid && state === 'Z',
   );
   expect(zombies).toEqual([]);

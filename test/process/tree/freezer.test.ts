@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { readAllStats, readStat } from '../../../src/base/linux/procfs.ts';
+import { readStatNow } from '../../../src/base/linux/procfs.ts';
 import { Freezer } from '../../../src/process/tree/freezer.ts';
 import { rootByTag, TAG_VARIABLE, TreeFinder, type TreeRoot } from '../../../src/process/tree/tree.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -44,22 +44,21 @@ test('without a cgroup every member is stopped by signal, and goes on', async ()
   const { root, trees, members } = await startTree();
   const freezer = new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused');
   await freezer.freeze([root]);
-  for (const { pid } of members) expect((await readStat(pid))?.state).toBe('T');
+  for (const { pid } of members) expect(readStatNow(pid)?.state).toBe('T');
   await freezer.thaw();
-  for (const { pid } of members) await eventually(async () => expect((await readStat(pid))?.state).toBe('S'));
+  for (const { pid } of members) await eventually(() => expect(readStatNow(pid)?.state).toBe('S'));
 });
 
 test('who was stopped before stays stopped', async () => {
   const { root, trees, members } = await startTree();
   const [stopped] = members;
   process.kill(stopped?.pid ?? 0, 'SIGSTOP');
-  await eventually(async () => expect((await readStat(stopped?.pid ?? 0))?.state).toBe('T'));
+  await eventually(() => expect(readStatNow(stopped?.pid ?? 0)?.state).toBe('T'));
   const freezer = new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused');
   await freezer.freeze([root]);
   await freezer.thaw();
-  for (const { pid } of members.slice(1))
-    await eventually(async () => expect((await readStat(pid))?.state).toBe('S'));
-  expect((await readStat(stopped?.pid ?? 0))?.state).toBe('T');
+  for (const { pid } of members.slice(1)) await eventually(() => expect(readStatNow(pid)?.state).toBe('S'));
+  expect(readStatNow(stopped?.pid ?? 0)?.state).toBe('T');
 });
 
 const groups = '/sys/fs/cgroup/unified';
@@ -84,7 +83,7 @@ test.runIf(can_freeze)(
     const events = join(groups, await groupOf(root.pid), 'cgroup.events');
     await freezer.freeze([root]);
     expect(await readFile(events, 'utf8')).toMatch(/frozen 1/);
-    for (const { pid } of members) expect((await readStat(pid))?.state).not.toBe('T');
+    for (const { pid } of members) expect(readStatNow(pid)?.state).not.toBe('T');
     await freezer.thaw();
     await eventually(async () => expect(await readFile(events, 'utf8')).toMatch(/frozen 0/));
     for (const { pid } of members) process.kill(pid, 'SIGKILL');
@@ -98,13 +97,13 @@ test('what an earlier daemon stopped by signal is released', async () => {
   const { root, trees, members } = await startTree();
   await new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused').freeze([root]);
   await new Freezer(systemClock, pino({ level: 'silent' }), trees, 'unused').release([root]);
-  for (const { pid } of members) await eventually(async () => expect((await readStat(pid))?.state).toBe('S'));
+  for (const { pid } of members) await eventually(() => expect(readStatNow(pid)?.state).toBe('S'));
 });
 
 test('a tree holds nobody else: not the rest of the system, and not who has taken the number of an ended leader', async () => {
   const { members } = await startTree();
   const trees = new TreeFinder();
-  const everybody = await readAllStats();
+  const everybody = await (await trees.table()).readAll();
   const [nobody, taken] = await trees.find([
     rootByTag('no such tag'),
     { ...rootByTag('no such tag'), pid: members[0]?.pid ?? 0 },

@@ -29,6 +29,7 @@ test('a tree is killed also where looking for its members takes longer than a ki
   const asked: string[] = [];
   const target = {
     members: async () => (await trees.find([root]))[0] ?? [],
+    stillThere: trees.stillThere,
     group: () => root.pid,
     onSignal: (signal: string) => asked.push(signal),
     leader_ended: ended,

@@ -87,8 +87,6 @@ describe('the processes with a mark', () => {
       started('exec sleep 1000', marked),
       // Its child has dropped the mark.
       started('env -i /bin/sleep 1000 & wait', marked),
-      // As an earlier version marked its processes.
-      started('exec sleep 1000', { SANDBOX_DIRECTORY: directory }),
     ].map((child) => once(child, 'exit'));
     const others = [
       started('exec sleep 1000', { [SANDBOX_MARK_VARIABLE]: markOf(`${directory}-other`) }),

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readProgramName, readStatus } from '../../../src/base/linux/procfs.ts';
 
 const EVERY_MS = 50;
 /** The whole process table is read only now and then. */
@@ -66,16 +67,14 @@ export function residentBytes(pid: number): number {
 export function helpersOf(pid: number): number[] {
   const program = link(`/proc/${pid}/exe`);
   const command_line = read(`/proc/${pid}/cmdline`);
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const name = readProgramName(pid);
+  const pids = readdirSync('/proc').filter((each) => /^\d+$/.test(each));
+  // Whatever else is asked of a process may wait for a file system: of one of the daemon's own it does not.
   return pids
     .map(Number)
-    .filter((each) => parentOf(each) === pid && link(`/proc/${each}/exe`) === program)
+    .filter((each) => readStatus(each)?.parent === pid && readProgramName(each) === name)
+    .filter((each) => link(`/proc/${each}/exe`) === program)
     .filter((each) => read(`/proc/${each}/cmdline`) !== command_line);
-}
-
-function parentOf(pid: number): number {
-  const stat = read(`/proc/${pid}/stat`);
-  return Number(stat.slice(stat.lastIndexOf(')') + 4).split(' ')[0]);
 }
 
 function kibOf(status: string, name: string): number {

@@ -130,3 +130,28 @@ export const PROCESS_PLACES: Place[] = [
     touch: (scene) => atOnce(scene, 'POST', PROCESSES, { command: ['no-such-program'] }),
   },
 ];
+
+/** What makes others wait who only ask about a process: not to be tried beside other tests. */
+export const TABLE_PLACES: Place[] = [
+  {
+    // The kernel closes it while others who ask about the process wait for that.
+    name: 'a file that is closed as programs become others',
+    prepare: async (scene) => {
+      const script = 'open F, "<", $ARGV[0]; while (! -e $ARGV[1]) { sleep 1 } exec "sleep", "1000"';
+      for (const process_id of ['p', 'q', 'r', 's', 't', 'u', 'v', 'w']) {
+        const command = ['perl', '-e', script, join(scene.mount.path, 'file'), join(scene.folder, 'go')];
+        await started(scene, { command, process_id });
+      }
+    },
+    touch: (scene) => {
+      writeFileSync(join(scene.folder, 'go'), '');
+      return [
+        call(scene, 'GET', PROCESSES),
+        call(scene, 'GET', `${PROCESSES}/p`),
+        call(scene, 'DELETE', `${PROCESSES}/p?grace_ms=100`),
+      ];
+    },
+    // What waits in the kernel cannot be ended.
+    answers: [200, 408, 503],
+  },
+];

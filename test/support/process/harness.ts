@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { readStat } from '../../../src/base/linux/procfs.ts';
+import { readStatNow } from '../../../src/base/linux/procfs.ts';
 import type { ProcessEvent } from '../../../src/contract/events.ts';
 import type { ProcessView } from '../../../src/contract/processes.ts';
 import type { ListPlace, ProcessPage } from '../../../src/process/registry.ts';
@@ -95,6 +95,6 @@ export async function outputOf(
 
 /** Whether a process with this pid runs; one that has ended and was not waited for does not. */
 export async function isAlive(pid: number): Promise<boolean> {
-  const stat = await readStat(pid);
+  const stat = readStatNow(pid);
   return stat !== null && stat.state !== 'Z';
 }

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../../../src/base/clock.ts';
-import { bootTicks, readStat } from '../../../src/base/linux/procfs.ts';
+import { bootTicks, readStatNow } from '../../../src/base/linux/procfs.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
 
 const [directory = '', how = ''] = process.argv.slice(2);
@@ -81,7 +81,7 @@ const verbs: Record<string, () => unknown> = {
   signal: () => supervisor.signal('old', 'SIGKILL'),
 };
 await (async () => verbs[how]?.())().catch(() => {});
-const stat = await readStat(stranger);
+const stat = readStatNow(stranger);
 const seen = stat && { session: stat.session, is_running: 'RS'.includes(stat.state) };
 process.stdout.write(JSON.stringify({ pid: view.pid, stranger: seen }));
 process.exit(0);

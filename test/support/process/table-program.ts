@@ -5,7 +5,7 @@
  */
 import { pino } from 'pino';
 import { systemClock } from '../../../src/base/clock.ts';
-import { readStat } from '../../../src/base/linux/procfs.ts';
+import { readStatNow } from '../../../src/base/linux/procfs.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
 
 const supervisor = new Supervisor({
@@ -24,7 +24,7 @@ const { process: view } = await supervisor.spawn({ shell });
 await supervisor.finished(view.process_id);
 const { stdout } = await supervisor.outputTail(view.process_id, 100);
 const stray = Number(stdout);
-const state = async () => (await readStat(stray))?.state ?? 'Z';
+const state = async () => readStatNow(stray)?.state ?? 'Z';
 await supervisor.pause();
 const stopped = (await state()) === 'T';
 await supervisor.resume();
