@@ -109,7 +109,7 @@ class Sighting {
     if (run.boot_id !== boot_id || run.ended_ticks !== undefined) return new Sighting(null);
     const sighting = new Sighting(openFolder(run.pid));
     try {
-      const [found] = await (await trees.table()).read([run.pid]);
+      const [found] = await trees.table.read([run.pid]);
       // An end that cannot be seen is not assumed.
       const is_same = found && (found.start_ticks === run.start_ticks || found.start_ticks === 0);
       if (!is_same) sighting.close();
@@ -157,10 +157,9 @@ function hasEnded(folder: number): boolean {
 /** Notes the start time if the daemon was killed before it did, and the tag proves that this is the process. */
 async function noteStart(trees: TreeFinder, run: RunRecord, tag: string): Promise<void> {
   if (run.start_ticks > 0) return;
-  const table = await trees.table();
-  const [found] = await table.variables([run.pid]);
+  const [found] = await trees.table.variables([run.pid]);
   if (found !== tag) return;
-  const [stat] = await table.read([run.pid]);
+  const [stat] = await trees.table.read([run.pid]);
   run.start_ticks = stat?.start_ticks ?? 0;
 }
 

@@ -156,7 +156,8 @@ function readNext(): void {
     if (error?.code === 'ENODEV') process.exit();
     if (!error) {
       const request = Buffer.from(buffer.subarray(0, length));
-      if (waiting === null) answer(request);
+      // Until its first request is answered, the kernel sends no other, and lets those who wait be killed.
+      if (waiting === null || request.readUInt32LE(4) === INIT) answer(request);
       else if (!UNANSWERED.has(request.readUInt32LE(4))) waiting.push(request);
     }
     readNext();

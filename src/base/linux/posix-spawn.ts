@@ -1,5 +1,5 @@
-import { fileURLToPath } from 'node:url';
 import { getSystemErrorName } from 'node:util';
+import { LAUNCHER } from './launcher.ts';
 import { libc } from './libc.ts';
 
 /**
@@ -29,9 +29,6 @@ const NEW_SESSION = 0x80;
 
 const of_program = attributesOf(NEW_SESSION);
 const of_helper = attributesOf(0);
-
-/** The launcher, which lies beside this program: `launcher.c` says what it does. */
-const LAUNCHER = fileURLToPath(new URL(`./launcher-${process.arch}`, import.meta.url));
 
 /**
  * Starts the launcher as the leader of a session of its own, with these arguments, variables and files, by their number in

@@ -1,11 +1,10 @@
-import { closeSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
 import { ApiError } from '../../contract/errors.ts';
 import { type Clock, runTime, type Timer } from '../clock.ts';
-import { makePipe } from './libc.ts';
-import { spawnLauncher } from './posix-spawn.ts';
+import { LAUNCHER } from './launcher.ts';
 import { type ProcStat, parseStat, readPids, readProgramName, readStatus } from './procfs.ts';
-import { onceEnded, openReaper } from './reaper.ts';
 
 /** The kinds of questions that the launcher answers. */
 const STAT = 0;
@@ -21,6 +20,8 @@ const NEXT_SILENT_MS = 100;
 const SILENT_MAX = 4;
 /** How long one that was silent is not asked again, in ms. */
 const SILENCE_MS = 10_000;
+/** Programs that were killed and have not ended: an environment can be made such that the kernel cannot let go of its reader. */
+const STUCK_MAX = 16;
 /** Programs that may end, one after the other, without having answered anything. */
 const FAILURES_MAX = 3;
 /** What the launcher ends with if the system has nothing left to read with: ENOMEM, ENFILE, EMFILE. */
@@ -44,13 +45,7 @@ interface Question {
 }
 
 /** A program that answers questions. */
-interface Looker {
-  questions: Socket;
-  answers: Socket;
-  /** The number of the question that it works on, or of its last one; NaN before the first. */
-  workingOn: () => number;
-  kill: () => void;
-}
+type Looker = ChildProcessByStdio<Writable, Readable, null>;
 
 /**
  * The kernel's process table, read by a program of its own: a process can make whoever reads of it in /proc wait for as long
@@ -66,6 +61,7 @@ export class ProcessTable {
   #limit: Timer | null = null;
   #received = Buffer.alloc(0);
   #failures = 0;
+  #stuck = 0;
   #silent_now = 0;
   /** Questions that were not answered, with when they may be asked again. */
   readonly #silent = new Map<number, number>();
@@ -125,13 +121,14 @@ export class ProcessTable {
   #ask(pids: readonly number[], kind: number): Promise<Said[]> {
     const now_ms = this.#clock.monotonicMs();
     if (this.#asked.length === 0) this.#silent_now = 0;
+    const may_ask = kind !== VARIABLE || this.#stuck < STUCK_MAX;
     return new Promise((resolve, reject) => {
       const batch: Batch = { said: Array.from(pids, () => undefined), left: 0, resolve, reject };
       const questions: Question[] = [];
       for (const [index, pid] of pids.entries()) {
         const number = pid * NUMBER_BYTES + kind;
         const is_silent = this.#silent_now >= SILENT_MAX || (this.#silent.get(number) ?? 0) > now_ms;
-        if (!is_silent) questions.push({ number, batch, index });
+        if (may_ask && !is_silent) questions.push({ number, batch, index });
       }
       batch.left = questions.length;
       if (batch.left === 0) return resolve(batch.said);
@@ -150,58 +147,42 @@ export class ProcessTable {
       return;
     }
     const numbers = Uint32Array.from(unanswered, ({ number }) => number);
-    this.#looker.answers.ref();
-    this.#looker.questions.write(Buffer.from(numbers.buffer));
+    (this.#looker.stdout as Socket).ref();
+    this.#looker.stdin.write(Buffer.from(numbers.buffer));
   }
 
-  /** Null if no program can be started now. */
+  /**
+   * Null if no program can be started now. By Node, though that takes longer than posix_spawn(3): it needs no library of the
+   * sandbox's root, which may be broken when it is to be paused or ended.
+   */
   #start(): Looker | null {
     this.#received = Buffer.alloc(0);
-    openReaper();
-    const ends: number[] = [];
     try {
-      const input = makePipe();
-      ends.push(input.reader, input.writer);
-      const output = makePipe();
-      ends.push(output.reader, output.writer);
-      const pid = spawnLauncher(['look', this.#variable], [], [input.reader, output.writer, undefined], {
-        is_helper: true,
-      });
-      if (typeof pid === 'string') return null;
-      ends.splice(0, ends.length, input.reader, output.writer);
-      return this.#follow(pid, input.writer, output.reader);
+      const looker = spawn(LAUNCHER, ['look', this.#variable], {
+        ...{ argv0: 'launcher', env: {}, stdio: ['pipe', 'pipe', 'ignore'] },
+      }) as Looker;
+      looker.on('error', () => {}); // it has no pid then
+      if (looker.pid === undefined) return null;
+      this.#follow(looker);
+      return looker;
     } catch {
       return null; // no descriptor is left
-    } finally {
-      for (const end of ends) closeSync(end);
     }
   }
 
-  #follow(pid: number, writer: number, reader: number): Looker {
-    const questions = new Socket({ fd: writer, readable: false, writable: true });
-    const answers = new Socket({ fd: reader, readable: true, writable: false });
-    for (const socket of [questions, answers]) {
-      socket.unref();
+  #follow(looker: Looker): void {
+    looker.unref();
+    for (const socket of [looker.stdin, looker.stdout]) {
+      (socket as Socket).unref();
       socket.on('error', () => {}); // its end follows
     }
-    let has_ended = false;
-    const looker: Looker = {
-      questions,
-      answers,
-      workingOn: () => Number.parseInt(readProgramName(pid), 10),
-      kill: () => {
-        if (!has_ended) process.kill(pid, 'SIGKILL'); // not waited for yet: the pid is its own
-        questions.destroy();
-        answers.destroy();
-      },
-    };
-    answers.on('data', (data) => this.#take(data));
-    onceEnded(pid, (status) => {
-      has_ended = true;
-      looker.kill();
-      if (this.#looker === looker) this.#onEnded(status?.code ?? null);
+    looker.stdout.on('data', (data: Buffer) => {
+      if (this.#looker === looker) this.#take(data);
     });
-    return looker;
+    looker.once('exit', (code) => {
+      if (looker.killed) this.#stuck -= 1;
+      if (this.#looker === looker) this.#onEnded(code);
+    });
   }
 
   #take(data: Buffer): void {
@@ -227,7 +208,7 @@ export class ProcessTable {
     this.#limit?.cancel();
     this.#limit = null;
     if (this.#asked.length === 0) {
-      this.#looker?.answers.unref();
+      (this.#looker?.stdout as Socket | undefined)?.unref();
       return;
     }
     const first = this.#asked[0];
@@ -241,7 +222,7 @@ export class ProcessTable {
 
   /** The program's name says which question it works on: those before that one are answered, but not sent yet. */
   #onSilent(): void {
-    const number = this.#looker?.workingOn();
+    const number = Number.parseInt(readProgramName(this.#looker?.pid ?? 0), 10);
     const index = Math.max(
       0,
       this.#asked.findIndex((asked) => asked.number === number),
@@ -270,7 +251,9 @@ export class ProcessTable {
   #restart(): void {
     const looker = this.#looker;
     this.#looker = null;
-    looker?.kill();
+    if (looker?.kill('SIGKILL')) this.#stuck += 1;
+    looker?.stdin.destroy();
+    looker?.stdout.destroy();
     if (this.#failures >= FAILURES_MAX) this.#giveUp();
     if (this.#asked.length > 0) this.#send(this.#asked);
     this.#watch();

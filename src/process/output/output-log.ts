@@ -90,7 +90,10 @@ export class OutputLog {
     return this.#files.dropped_bytes;
   }
 
-  /** Whether too much output, of this stream or of all, waits for the disk or for a lossless follower: the process should not be read for now. */
+  /**
+   * Whether too much output, of this stream or of all, waits for the disk or for a lossless follower: the process should not
+   * be read for now.
+   */
   get is_full(): boolean {
     const is_own_full = this.#pending_bytes >= OUTPUT_PENDING_BYTES;
     return is_own_full || all_pending.is_full || this.holds.isFull(this.#accepted);

@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';
-import type { ProcessTable } from '../../base/linux/process-table.ts';
+import { ProcessTable } from '../../base/linux/process-table.ts';
 import { isHelper, isZombie, type ProcStat, readPidNamespace, readPids } from '../../base/linux/procfs.ts';
 
 /**
@@ -53,9 +53,10 @@ const SIGHTINGS = 2;
 
 /** Finds the members of trees. Caches the tag of each process, since reading it is the costly part. */
 export class TreeFinder {
+  /** The kernel's process table; its variable is the tag. */
+  readonly table = new ProcessTable(systemClock, TAG_VARIABLE);
   readonly #tags = new Map<number, KnownTag>();
   readonly #isGivenUp: (pid: number) => boolean;
-  #table: Promise<ProcessTable> | null = null;
   #present: SharedReading | null = null;
   /** One that begins after the present one, for those who ask meanwhile. */
   #next: SharedReading | null = null;
@@ -93,17 +94,8 @@ export class TreeFinder {
     return roots.map((root) => [...membersOf(root, relations)]);
   }
 
-  /** The kernel's process table. Its reader is native code, loaded with the first process. */
-  table(): Promise<ProcessTable> {
-    this.#table ??= import('../../base/linux/process-table.ts').then(
-      (module) => new module.ProcessTable(systemClock, TAG_VARIABLE),
-    );
-    return this.#table;
-  }
-
   /** Which of these very processes still exist. Throws as `find`. */
-  readonly stillThere = async (stats: readonly ProcStat[]): Promise<ProcStat[]> =>
-    (await this.table()).stillThere(stats);
+  readonly stillThere = (stats: readonly ProcStat[]): Promise<ProcStat[]> => this.table.stillThere(stats);
 
   /** A reading that begins after the call. */
   #read(): SharedReading {
@@ -126,10 +118,9 @@ export class TreeFinder {
   }
 
   async #readRelations(): Promise<Relations> {
-    const table = await this.table();
-    const stats = await table.readAll();
+    const stats = await this.table.readAll();
     for (const pid of stats.keys()) if (this.#isGivenUp(pid)) stats.delete(pid);
-    const tags = await this.#readTags(table, stats);
+    const tags = await this.#readTags(stats);
     const all = [...stats.values()];
     return {
       stats,
@@ -140,7 +131,7 @@ export class TreeFinder {
     };
   }
 
-  async #readTags(table: ProcessTable, stats: Map<number, ProcStat>): Promise<Map<number, string>> {
+  async #readTags(stats: Map<number, ProcStat>): Promise<Map<number, string>> {
     for (const [pid, { start_ticks }] of this.#tags) {
       const stat = stats.get(pid);
       // Of one whose start is unknown now, what was known of it is believed.
@@ -151,7 +142,7 @@ export class TreeFinder {
       const known = this.#tags.get(pid);
       return !known || (known.tag === null && known.sightings < SIGHTINGS);
     });
-    const values = await table.variables(unknown.map(({ pid }) => pid));
+    const values = await this.table.variables(unknown.map(({ pid }) => pid));
     for (const [index, { pid, start_ticks }] of unknown.entries()) {
       const tag = values[index];
       if (tag === undefined) continue;

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { isHelper, type ProcStat, readPidNamespace } from '../../base/linux/procfs.ts';
-import { hostTable, type ProcessIdentity } from '../local/host-process.ts';
+import { host_table, type ProcessIdentity } from '../local/host-process.ts';
 import { isRemoved, removeGroup } from './control-group.ts';
 
 const NAME = 'frozen';
@@ -34,7 +34,7 @@ export class FrozenGroups {
    */
   async freeze(sandbox_id: string, daemon: ProcessIdentity, clock: Clock): Promise<void> {
     const group = this.#groupOf(sandbox_id);
-    const [namespace = null] = await (await hostTable()).namespaces([daemon.pid]);
+    const [namespace = null] = await host_table.namespaces([daemon.pid]);
     if (group === null || namespace === null || namespace === readPidNamespace()) return;
     mkdirSync(group, { recursive: true });
     writeFileSync(join(group, 'cgroup.freeze'), '1');
@@ -74,11 +74,10 @@ export class FrozenGroups {
 
 /** The processes of a daemon's pid namespace but itself, its helpers, which read files of a paused sandbox, and the first. */
 async function movableIn(namespace: string, daemon_pid: number): Promise<string[]> {
-  const table = await hostTable();
-  const stats = await table.readAll();
+  const stats = await host_table.readAll();
   const daemon = stats.get(daemon_pid);
   if (!daemon) return [];
-  const namespaces = await table.namespaces([...stats.keys()]);
+  const namespaces = await host_table.namespaces([...stats.keys()]);
   return [...stats.values()].flatMap((stat, index) => {
     const seen = namespaces[index];
     // Of one that cannot be asked, its parents say where it belongs.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock, runTime, sleep, systemClock } from '../../base/clock.ts';
-import type { ProcessTable } from '../../base/linux/process-table.ts';
+import { ProcessTable } from '../../base/linux/process-table.ts';
 import { isZombie, readBootId } from '../../base/linux/procfs.ts';
 
 /** Identifies a process even if its pid is reused. */
@@ -18,15 +18,8 @@ const POLL_MS = 10;
 /** A process that SIGKILL does not end within this is stuck in the kernel. */
 const KILL_TIMEOUT_MS = 10_000;
 
-let table: Promise<ProcessTable> | null = null;
-
-/** The machine's process table; its variable is the sandboxes' mark. Its reader is native code, loaded on demand. */
-export function hostTable(): Promise<ProcessTable> {
-  table ??= import('../../base/linux/process-table.ts').then(
-    (module) => new module.ProcessTable(systemClock, SANDBOX_MARK_VARIABLE),
-  );
-  return table;
-}
+/** The machine's process table; its variable is the sandboxes' mark. */
+export const host_table = new ProcessTable(systemClock, SANDBOX_MARK_VARIABLE);
 
 /** The mark of a sandbox's directory: a hash, because its processes can read it and must not see the host's path. */
 export function markOf(directory: string): string {
@@ -35,13 +28,13 @@ export function markOf(directory: string): string {
 
 /** The identity of the process with this pid, or null if there is none. */
 export async function identify(pid: number): Promise<ProcessIdentity | null> {
-  const [stat = null] = await (await hostTable()).read([pid]);
+  const [stat = null] = await host_table.read([pid]);
   return stat && { pid, start_ticks: stat.start_ticks, boot_id: readBootId() };
 }
 
 /** Whether a process is still running; a zombie is not. */
 export async function isProcessAlive(process: ProcessIdentity): Promise<boolean> {
-  const [stat] = await (await hostTable()).read([process.pid]);
+  const [stat] = await host_table.read([process.pid]);
   if (!stat || isZombie(stat) || stat.start_ticks !== process.start_ticks) return false;
   return process.boot_id === readBootId();
 }
@@ -62,7 +55,7 @@ export async function waitForExit(
 
 /** The pids of a process's living children. */
 export async function childrenOf(pid: number): Promise<number[]> {
-  const stats = [...(await (await hostTable()).readAll()).values()];
+  const stats = [...(await host_table.readAll()).values()];
   return stats.filter((stat) => stat.parent === pid && !isZombie(stat)).map((stat) => stat.pid);
 }
 
@@ -82,10 +75,9 @@ export async function killMarked(clock: Clock, directory: string): Promise<void>
 }
 
 async function findMarked(directory: string): Promise<number[]> {
-  const machine = await hostTable();
-  const stats = [...(await machine.readAll()).values()];
+  const stats = [...(await host_table.readAll()).values()];
   const running = stats.filter((stat) => stat.pid !== process.pid && !isZombie(stat));
-  const marks = await machine.variables(running.map(({ pid }) => pid));
+  const marks = await host_table.variables(running.map(({ pid }) => pid));
   const mark = markOf(directory);
   const marked = new Set(running.filter((_, index) => marks[index] === mark).map(({ pid }) => pid));
   const children = running.filter(({ parent }) => marked.has(parent)).map(({ pid }) => pid);

@@ -158,6 +158,7 @@ test.runIf(CAN_HANG).each(PLACES)(
     expect(await failed).toMatchObject({ code: 'unavailable', details: { field, path: pathOf(hang) } });
     expect(readdirSync(directory)).not.toContain('p');
     expect((await supervisor.spawn({ command: ['true'], process_id: 'p' })).created).toBe(true);
+    expect(await launchers()).toHaveLength(1);
     await mount.answer();
     await eventually(async () => expect(await launchers()).toEqual([]));
     expect(existsSync(ran)).toBe(false);

@@ -103,7 +103,7 @@ test('what an earlier daemon stopped by signal is released', async () => {
 test('a tree holds nobody else: not the rest of the system, and not who has taken the number of an ended leader', async () => {
   const { members } = await startTree();
   const trees = new TreeFinder();
-  const everybody = await (await trees.table()).readAll();
+  const everybody = await trees.table.readAll();
   const [nobody, taken] = await trees.find([
     rootByTag('no such tag'),
     { ...rootByTag('no such tag'), pid: members[0]?.pid ?? 0 },

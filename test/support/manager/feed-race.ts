@@ -166,6 +166,7 @@ async function byStream(url: string, read: Read, over: AbortSignal): Promise<voi
 async function served(feed: Feed): Promise<{ url: string; close: () => Promise<void> }> {
   const app = createHttpApp(createLog('fatal'));
   app.decorateRequest('caller', null);
+  app.decorateRequest('leaveShare', () => {});
   app.addHook('onRequest', async (request) => {
     request.caller = { team_id: TEAM, actor: 'tok_1', scopes: ['webhooks:read'], is_internal: false };
   });
