@@ -6,10 +6,11 @@ import { type Clock, runTime, type Timer } from '../clock.ts';
 import { LAUNCHER } from './launcher.ts';
 import { type ProcStat, parseStat, readPids, readProgramName, readStatus } from './procfs.ts';
 
-/** The kinds of questions that the launcher answers. */
+/** The kinds of questions that the launcher answers, and what it multiplies a pid by to tell them apart. */
 const STAT = 0;
 const VARIABLE = 1;
 const NAMESPACE = 2;
+const KINDS = 4;
 /** Bytes of a question, and of the length before an answer. */
 const NUMBER_BYTES = 4;
 /** The kernel answers from memory, in a thousandth of this: one that does not within so many ms waits for somebody else. */
@@ -77,7 +78,8 @@ export class ProcessTable {
   async readAll(): Promise<Map<number, ProcStat>> {
     const stats = new Map<number, ProcStat>();
     for (const stat of await this.read(await readPids())) if (stat) stats.set(stat.pid, stat);
-    for (const number of this.#silent.keys()) if (!stats.has(number >>> 2)) this.#silent.delete(number);
+    for (const number of this.#silent.keys())
+      if (!stats.has(Math.floor(number / KINDS))) this.#silent.delete(number);
     this.#last_seen = stats;
     return stats;
   }
@@ -126,7 +128,7 @@ export class ProcessTable {
       const batch: Batch = { said: Array.from(pids, () => undefined), left: 0, resolve, reject };
       const questions: Question[] = [];
       for (const [index, pid] of pids.entries()) {
-        const number = pid * NUMBER_BYTES + kind;
+        const number = pid * KINDS + kind;
         const is_silent = this.#silent_now >= SILENT_MAX || (this.#silent.get(number) ?? 0) > now_ms;
         if (may_ask && !is_silent) questions.push({ number, batch, index });
       }
@@ -215,7 +217,7 @@ export class ProcessTable {
     this.#limit = this.#clock.after(this.#silent_now > 0 ? NEXT_SILENT_MS : SILENT_MS, () => {
       // After a busy moment its answers may wait to be read.
       setImmediate(() => {
-        if (this.#asked[0] === first && first) this.#onSilent();
+        if (this.#asked[0] === first) this.#onSilent();
       });
     });
   }

@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { READ_OUTSIDE_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { type Clock, runTime, systemClock } from '../clock.ts';
+import { SharedWork } from '../shared-work.ts';
 import { makePipe } from './libc.ts';
 import { spawnLauncher } from './posix-spawn.ts';
 import { onceEnded, openReaper } from './reaper.ts';
@@ -28,8 +29,7 @@ export function readOutside(path: string, max_bytes: number, clock = systemClock
 /** The reads of one path. */
 class OutsideReader {
   readonly #path: string;
-  #present: Promise<Buffer | null> | null = null;
-  #next: Promise<Buffer | null> | null = null;
+  readonly #reads = new SharedWork<Buffer | null>();
   /** Whether a process that was killed for its time has not ended. */
   #is_hanging = false;
 
@@ -38,22 +38,7 @@ class OutsideReader {
   }
 
   read(max_bytes: number, clock: Clock): Promise<Buffer | null> {
-    if (this.#next !== null) return this.#next;
-    if (this.#present === null) return this.#begin(max_bytes, clock);
-    this.#next = this.#present
-      .catch(() => null)
-      .then(() => {
-        this.#next = null;
-        return this.#begin(max_bytes, clock);
-      });
-    return this.#next;
-  }
-
-  #begin(max_bytes: number, clock: Clock): Promise<Buffer | null> {
-    this.#present = this.#read(max_bytes, clock).finally(() => {
-      this.#present = null;
-    });
-    return this.#present;
+    return this.#reads.run(() => this.#read(max_bytes, clock));
   }
 
   async #read(max_bytes: number, clock: Clock): Promise<Buffer | null> {

@@ -2,6 +2,7 @@ import { readlinkSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';
 import { ProcessTable } from '../../base/linux/process-table.ts';
 import { isHelper, isZombie, type ProcStat, readPidNamespace, readPids } from '../../base/linux/procfs.ts';
+import { SharedWork } from '../../base/shared-work.ts';
 
 /**
  * Which processes belong to a supervised one.
@@ -45,9 +46,6 @@ interface KnownTag {
   sightings: number;
 }
 
-/** A reading of the process table that several calls share. */
-type SharedReading = Promise<Relations>;
-
 /** A process without a tag may be between fork and exec; after this many checks it counts as untagged. */
 const SIGHTINGS = 2;
 
@@ -57,9 +55,7 @@ export class TreeFinder {
   readonly table = new ProcessTable(systemClock, TAG_VARIABLE);
   readonly #tags = new Map<number, KnownTag>();
   readonly #isGivenUp: (pid: number) => boolean;
-  #present: SharedReading | null = null;
-  /** One that begins after the present one, for those who ask meanwhile. */
-  #next: SharedReading | null = null;
+  readonly #readings = new SharedWork<Relations>();
   #owns_table = false;
 
   /** `isGivenUp`: whether a child of the daemon can neither be ended nor do anything: it belongs to no tree. */
@@ -90,7 +86,7 @@ export class TreeFinder {
 
   /** Like `find`, but for views: what it gives may have been read a moment before the call. */
   async look(roots: readonly TreeRoot[]): Promise<ProcStat[][]> {
-    const relations = await (this.#present ?? this.#read());
+    const relations = await (this.#readings.present ?? this.#read());
     return roots.map((root) => [...membersOf(root, relations)]);
   }
 
@@ -98,23 +94,8 @@ export class TreeFinder {
   readonly stillThere = (stats: readonly ProcStat[]): Promise<ProcStat[]> => this.table.stillThere(stats);
 
   /** A reading that begins after the call. */
-  #read(): SharedReading {
-    if (this.#next !== null) return this.#next;
-    if (this.#present === null) return this.#begin();
-    const begin = () => {
-      this.#next = null;
-      return this.#begin();
-    };
-    this.#next = this.#present.then(begin, begin);
-    return this.#next;
-  }
-
-  #begin(): SharedReading {
-    const reading = this.#readRelations().finally(() => {
-      if (this.#present === reading) this.#present = null;
-    });
-    this.#present = reading;
-    return reading;
+  #read(): Promise<Relations> {
+    return this.#readings.run(() => this.#readRelations());
   }
 
   async #readRelations(): Promise<Relations> {
