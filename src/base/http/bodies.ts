@@ -5,6 +5,8 @@ import { ApiError } from '../../contract/errors.ts';
 /** When a client should try again whose body had to go. */
 const RETRY_AFTER_S = 1;
 const NONE = Buffer.alloc(0);
+/** As many connections are accepted between two large bodies. */
+const TURNS_BETWEEN = 32;
 
 /** Called once: with the whole body, or with why there is none. */
 type Done = (error: Error | null, body: Buffer) => void;
@@ -19,6 +21,9 @@ export class Bodies {
   /** Those that are not small, longest under way first, with what each holds. */
   readonly #large = new Map<Body, number>();
   #bytes = 0;
+  /** Large ones that are complete, in their order. */
+  readonly #complete: (() => void)[] = [];
+  #turns = 0;
 
   constructor(max_bytes = BODIES_MAX_BYTES) {
     this.#max_bytes = max_bytes;
@@ -50,6 +55,31 @@ export class Bodies {
       longest.end(new ApiError('unavailable', TOO_MANY, { retry_after_s: RETRY_AFTER_S }));
     }
   }
+
+  /**
+   * Calls `take` some turns of the event loop after any other large body: each costs milliseconds to parse and to sign, in
+   * which whoever asks for little would wait, and a turn accepts one connection.
+   */
+  inTurn(take: () => void): void {
+    this.#complete.push(take);
+    if (this.#complete.length === 1) setImmediate(this.#takeNext);
+  }
+
+  readonly #takeNext = (): void => {
+    this.#turns += 1;
+    if (this.#turns < TURNS_BETWEEN) {
+      setImmediate(this.#takeNext);
+      return;
+    }
+    this.#turns = 0;
+    const [take] = this.#complete;
+    try {
+      take?.();
+    } finally {
+      this.#complete.shift();
+      if (this.#complete.length > 0) setImmediate(this.#takeNext);
+    }
+  };
 
   /** Forgets a body that has ended. */
   drop(body: Body): void {
@@ -105,8 +135,12 @@ class Body {
     this.#done = null;
     const body = this.#held.length === this.#length ? this.#held : this.#held.subarray(0, this.#length);
     this.#held = NONE;
-    this.#bodies.drop(this);
-    done(error, error ? NONE : body);
+    const give = () => {
+      this.#bodies.drop(this);
+      done(error, error ? NONE : body);
+    };
+    if (error === null && body.length > SMALL_BODY_BYTES) this.#bodies.inTurn(give);
+    else give();
   }
 }
 
