@@ -81,15 +81,32 @@ function isObject(value: unknown): value is object {
 function depthOf(json: Buffer): number {
   let depth = 0;
   let deepest = 0;
-  let is_string = false;
   for (let i = 0; i < json.length; i++) {
     const byte = json[i];
-    if (is_string) {
-      if (byte === BACKSLASH) i++;
-      else if (byte === QUOTE) is_string = false;
-    } else if (byte === QUOTE) is_string = true;
+    if (byte === QUOTE) i = stringEnd(json, i + 1);
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) deepest = Math.max(deepest, ++depth);
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
   }
   return deepest;
+}
+
+/** So many bytes of a string are looked at one by one: a search costs as much. */
+const NEAR_BYTES = 32;
+
+/** Where the string that begins at `from` has its closing quote; the end of the text if it has none. */
+function stringEnd(json: Buffer, from: number): number {
+  let i = from;
+  while (i < json.length) {
+    for (const near = i + NEAR_BYTES; i < near; i++) {
+      if (json[i] === BACKSLASH) i++;
+      else if (json[i] === QUOTE) return i;
+    }
+    const quote = json.indexOf(QUOTE, i);
+    if (quote < 0) break;
+    let slashes = 0;
+    while (quote - slashes > i && json[quote - slashes - 1] === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return quote;
+    i = quote + 1;
+  }
+  return json.length;
 }
