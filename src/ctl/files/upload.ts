@@ -7,6 +7,7 @@ import { bytePath, systemPath } from '../../files/byte-path.ts';
 import { Directory } from '../../files/directory.ts';
 import { OwnPlaces } from '../../files/own-places.ts';
 import type { Context } from '../context.ts';
+import { EXIT, Failure } from '../failure.ts';
 import { Progress } from './progress.ts';
 import type { AsUser } from './sandbox-files.ts';
 
@@ -16,11 +17,12 @@ const PERMISSIONS = 0o777;
 export async function uploadFile(context: Context, from: string, to: string, as: AsUser): Promise<void> {
   const { size, mode } = await stat(from);
   const query = { path: to, mode: `0${(mode & PERMISSIONS).toString(8).padStart(3, '0')}`, ...as };
-  const headers = { 'content-length': size };
+  const reading = { highWaterMark: 256 * 1024 };
+  // Files of the kernel, such as those in /proc, say that they are empty.
+  if (size === 0) return send(context, '/files', { query }, createReadStream(from, reading), from, null);
   // What is written to it meanwhile is left out: the length is known.
-  const file =
-    size === 0 ? Readable.from([]) : createReadStream(from, { end: size - 1, highWaterMark: 256 * 1024 });
-  await send(context, '/files', { query, headers }, file, from, size);
+  const file = createReadStream(from, { ...reading, end: size - 1 });
+  await send(context, '/files', { query, headers: { 'content-length': size } }, file, from, size);
 }
 
 /** Writes stdin to a path of the sandbox. */
@@ -48,10 +50,16 @@ async function send(
   total_bytes: number | null,
 ): Promise<void> {
   const progress = new Progress(name, total_bytes, err, systemClock);
+  let left_bytes = total_bytes ?? 0;
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       progress.add(chunk.length);
+      left_bytes -= chunk.length;
       done(null, chunk);
+    },
+    flush(done) {
+      const is_cut = left_bytes > 0;
+      done(is_cut ? new Failure(EXIT.failed, `${name} became shorter while it was copied`) : null);
     },
   });
   data.once('error', (error) => counted.destroy(error));
