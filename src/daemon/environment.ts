@@ -14,6 +14,9 @@ import { StartError } from '../contract/errors.ts';
 /** More than the variables of a process can take. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
 
+/** What a shell that started the daemon has noted of itself: of a process it says nothing. */
+const OF_A_SHELL = ['PWD', 'OLDPWD', '_'];
+
 /** The environment of supervised processes. Variables set through the API survive restarts, in a file of mode 0600. */
 export class Environment {
   readonly #path: string;
@@ -24,7 +27,8 @@ export class Environment {
   /** `plain` is the daemon's own environment without its secrets. */
   constructor(path: string, plain: Record<string, string>) {
     this.#path = path;
-    this.#plain = plain;
+    this.#plain = { ...plain };
+    for (const name of OF_A_SHELL) delete this.#plain[name];
   }
 
   /**

@@ -274,6 +274,11 @@ export class Supervisor implements Service {
     this.#live(process_id).resize(size);
   }
 
+  /** Whether a process has, or had, a terminal. */
+  async hasTerminal(process_id: string): Promise<boolean> {
+    return (await this.#find(process_id)).record.request.pty !== undefined;
+  }
+
   /**
    * Ends a process and everything it started, SIGTERM first; gives the ended process. Does nothing to one that has
    * ended. Throws `timeout` if the kernel does not let it end.

@@ -26,7 +26,7 @@ import { type ProcessRouteContext, processPage } from './process-routes.ts';
 
 /** The slice of the daemon that the context routes use. */
 export interface ContextRouteContext extends ProcessRouteContext {
-  readonly supervisor: ProcessRouteContext['supervisor'] & Pick<Supervisor, 'restart'>;
+  readonly supervisor: ProcessRouteContext['supervisor'] & Pick<Supervisor, 'restart' | 'hasTerminal'>;
 }
 
 const PATH = '/api/v1/contexts';
@@ -44,7 +44,7 @@ const SignalFrame = closedObject({ signal: Type.String(), ...request_ids });
 const FRAME_TYPES = ['input', 'resize', 'signal'];
 
 /** The frames of a context's WebSocket. Source: contract section 4, GET `/contexts/{id}/ws`. */
-const CONTEXT_FRAMES: AttachFrames = {
+const contextFrames = (has_terminal: boolean): AttachFrames => ({
   parse(data, is_binary) {
     const { type, ...frame } = frameObject(data, is_binary);
     switch (type) {
@@ -61,10 +61,12 @@ const CONTEXT_FRAMES: AttachFrames = {
     }
   },
   output: ({ stream, data }) =>
-    JSON.stringify({ type: 'output', source: stream, data: data.toString('utf8') }),
+    JSON.stringify({
+      ...{ type: 'output', source: has_terminal ? 'pty' : stream, data: data.toString('utf8') },
+    }),
   exit: (process) => JSON.stringify({ type: 'done', ...endOf(process) }),
   error: ({ message }) => JSON.stringify({ type: 'error', error: message }),
-};
+});
 
 /** Adds the routes that call processes contexts. Source: contract section 4, "Contexts". */
 export function registerContextRoutes(app: HttpApp, daemon: ContextRouteContext): void {
@@ -91,10 +93,12 @@ export function registerContextRoutes(app: HttpApp, daemon: ContextRouteContext)
     success(contextView(await daemon.supervisor.restart(context_id))),
   );
 
-  app.get(`${ONE}/ws`, { schema: one }, (request, reply) => {
+  app.get(`${ONE}/ws`, { schema: one }, async (request, reply) => {
+    const { context_id } = request.params;
+    const frames = contextFrames(await daemon.supervisor.hasTerminal(context_id));
     // The process waits for the client, which cannot ask for what it missed.
     const query = { lossless: true };
-    return answerAttach(daemon, request.params.context_id, query, { request, reply }, CONTEXT_FRAMES);
+    return answerAttach(daemon, context_id, query, { request, reply }, frames);
   });
 
   registerInput(app, daemon);

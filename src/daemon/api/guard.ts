@@ -68,7 +68,8 @@ export class Guard {
       throw new ApiError('forbidden', 'Host: must be localhost, 127.0.0.1 or [::1].');
     }
     if (headers.origin !== undefined) this.#checkOrigin(headers.origin);
-    if (headers['sec-fetch-site'] === 'cross-site') {
+    // Node joins the copies of such a header.
+    if (/(^|,) *cross-site *(,|$)/i.test(String(headers['sec-fetch-site'] ?? ''))) {
       throw new ApiError('forbidden', 'Sec-Fetch-Site: cross-site requests are refused.');
     }
     const access = neededAccess(request);

@@ -126,6 +126,12 @@ describe('contexts', () => {
       ]),
     );
     expect(received.at(-1)).toEqual({ type: 'done', exit_code: 7, state: 'stopped' });
+    // At a terminal nobody can tell them apart.
+    const { data: of_terminal } = await create({
+      ...{ cmd: { command: ['sh', '-c', 'echo out; echo err >&2'] }, pty_size: { rows: 24, cols: 80 } },
+    });
+    const { received: shown } = await frames(of_terminal.id);
+    expect(shown[0]).toMatchObject({ type: 'output', source: 'pty' });
     // A later client gets it all again.
     expect((await frames(data.id)).received).toEqual([
       { type: 'output', source: 'stdout', data: 'got typed\n' },

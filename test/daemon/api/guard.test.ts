@@ -78,7 +78,8 @@ describe('the guard', () => {
 
   it('refuses requests that a browser marks as cross-site', async () => {
     const { publish } = await startDelivering();
-    expect((await publish('{}', { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    for (const site of ['cross-site', ['same-origin', 'cross-site'], ['cross-site', 'none']])
+      expect((await publish('{}', { 'sec-fetch-site': site })).status, String(site)).toBe(403);
     for (const site of ['same-origin', 'same-site', 'none']) {
       expect((await publish('{}', { 'sec-fetch-site': site })).status, site).toBe(202);
     }
