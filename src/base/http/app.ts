@@ -28,6 +28,8 @@ declare module 'fastify' {
     is_open?: boolean;
     /** The route receives the body as raw bytes. */
     is_raw?: boolean;
+    /** The body is for another server, which says what it may be. */
+    is_passed_on?: boolean;
   }
   interface FastifyInstance {
     /** The methods allowed for a request's target; empty if no such path exists. */
@@ -92,6 +94,7 @@ export function createHttpApp(log: Log): HttpApp {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     checkTarget(request.raw);
+    if (!request.is404 && !request.routeOptions.config.is_passed_on) checkBodyHeaders(request.raw);
     done();
   });
   return app;
@@ -113,6 +116,18 @@ function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMes
   if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase()) {
     throw invalidField('Host', 'must be the authority of the URL');
   }
+}
+
+/**
+ * Throws `invalid_request` for a part of a body, and `unsupported_media_type` for a packed one: what is taken for the whole
+ * would be something else. Source: RFC 9110, sections 8.4 and 14.5.
+ */
+function checkBodyHeaders({ method, headers }: IncomingMessage): void {
+  if (method === 'PUT' && headers['content-range'] !== undefined)
+    throw invalidField('Content-Range', 'is not accepted: PUT takes the whole content');
+  const coding = headers['content-encoding'] ?? 'identity';
+  if (coding.toLowerCase() !== 'identity')
+    throw new ApiError('unsupported_media_type', 'Content-Encoding: bodies are taken unpacked.');
 }
 
 /** Adds routes whose bodies may have any type and length: only the routes themselves read them. */

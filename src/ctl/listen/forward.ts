@@ -1,6 +1,7 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { HOP_BY_HOP } from '../../base/http/hop-by-hop.ts';
+import { sendHead } from '../../base/http/send-head.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { EXIT, Failure } from '../failure.ts';
 
@@ -13,7 +14,7 @@ export function forwardTarget(text: string): URL {
 
 /** Forwards a request, its body and end-to-end headers unchanged; resolves with the answer, its body still unread. */
 export function forward(target: URL, received: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
-  const headers = endToEnd(received.rawHeaders, ['host', 'content-length']);
+  const headers = endToEnd(received.rawHeaders, ['host', 'content-length']).flat();
   const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
     method: 'POST',
     agent: false,
@@ -25,19 +26,30 @@ export function forward(target: URL, received: IncomingMessage, body: Buffer): P
   });
 }
 
-/** Answers with the answer of the forward URL; 502 if it has no status. */
+/** Statuses that an answer can be passed back with: those of final answers that this side can write. */
+const FINAL = { least: 200, most: 999 };
+
+/** Answers with the answer of the forward URL; 502 if it has a status or headers that cannot be passed on. */
 export function passBack(answer: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(answer.statusCode ?? 502, endToEnd(answer.rawHeaders, []));
+  const { statusCode: status = 0 } = answer;
+  try {
+    if (status < FINAL.least || status > FINAL.most) throw new Error(`status ${status}`);
+    sendHead(response, status, endToEnd(answer.rawHeaders, []));
+  } catch {
+    answer.destroy();
+    response.writeHead(502).end();
+    return;
+  }
   answer.on('error', () => response.destroy());
   answer.pipe(response);
 }
 
-/** The end-to-end headers as name, value, name, value, in their order and spelling; `besides` are left out too. */
-function endToEnd(raw_headers: string[], besides: string[]): string[] {
-  const kept: string[] = [];
+/** The end-to-end headers, in their order and spelling; `besides` are left out too. */
+function endToEnd(raw_headers: string[], besides: string[]): [name: string, value: string][] {
+  const kept: [string, string][] = [];
   for (let i = 0; i < raw_headers.length; i += 2) {
     const [name = '', value = ''] = raw_headers.slice(i, i + 2);
-    if (!HOP_BY_HOP.has(name.toLowerCase()) && !besides.includes(name.toLowerCase())) kept.push(name, value);
+    if (!HOP_BY_HOP.has(name.toLowerCase()) && !besides.includes(name.toLowerCase())) kept.push([name, value]);
   }
   return kept;
 }

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { joinUpgrade, relay as relayBytes } from '../../base/http/relay.ts';
+import { sendHead } from '../../base/http/send-head.ts';
 import type { ApiError } from '../../contract/errors.ts';
 import { boundInterimAnswers } from '../../runtime/control-client.ts';
 import { isFinal } from './daemon-answer.ts';
@@ -129,13 +130,17 @@ function dropBody(
 }
 
 /** Streams the answer to the caller. */
-function relay(reply: FastifyReply, head: IncomingMessage, { answerHeaders }: Upstream): void {
+function relay(reply: FastifyReply, head: IncomingMessage, { answerHeaders, noAnswer }: Upstream): void {
   const own = reply.getHeaders();
-  reply.hijack();
   const { raw } = reply;
   const headers = { ...answerHeaders(head), ...(own as Record<string, string>) };
-  raw.writeHead(head.statusCode as number, headers);
-  raw.flushHeaders();
+  try {
+    sendHead(raw, head.statusCode as number, Object.entries(headers));
+  } catch (error) {
+    reply.log.warn({ err: error }, 'an answer of a sandbox cannot be passed on');
+    throw noAnswer();
+  }
+  reply.hijack();
   if (!relayRest(raw, head, Number(headers['content-length']))) head.pipe(raw);
   head.once('error', () => {
     if (!raw.writableEnded) raw.destroy();
@@ -173,7 +178,7 @@ function join(request: FastifyRequest, reply: FastifyReply, answer: Answer, upst
     upgraded.destroy();
     return;
   }
-  own.socket.write(lines);
+  own.socket.write(lines, 'latin1');
   if (answer.first.length > 0) own.socket.write(answer.first);
   joinUpgrade(own, upgraded);
 }

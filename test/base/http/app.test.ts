@@ -80,6 +80,30 @@ describe('an application', () => {
     expect((await call('POST', '/echo', 'a=b', 'text/plain')).status).toBe(415);
   });
 
+  it('takes no packed body, and no part of one, but for another server', async () => {
+    const app = createHttpApp(createLog('silent'));
+    onTestFinished(() => app.close());
+    const answer = async () => success(null);
+    app.post('/json', answer);
+    await withStreamedBodies(app, (streamed) => {
+      streamed.put('/bytes', answer);
+      streamed.put('/passed', { config: { is_passed_on: true } }, answer);
+    });
+    const statusOf = async (method: 'POST' | 'PUT', url: string, header: Record<string, string>) => {
+      const headers = { host: 'localhost', 'content-type': JSON_TYPE, ...header };
+      const { statusCode, payload } = await app.inject({ method, url, headers, payload: '{}' });
+      return [statusCode, JSON.parse(payload).error?.code];
+    };
+    const packed = { 'content-encoding': 'gzip' };
+    const part = { 'content-range': 'bytes 5-9/10' };
+    for (const [method, url] of [['POST', '/json'], ['PUT', '/bytes']] as const)
+      expect(await statusOf(method, url, packed)).toEqual([415, 'unsupported_media_type']);
+    expect(await statusOf('PUT', '/bytes', part)).toEqual([400, 'invalid_request']);
+    expect(await statusOf('PUT', '/bytes', { 'content-encoding': 'Identity' })).toEqual([200, undefined]);
+    for (const header of [packed, part]) expect(await statusOf('PUT', '/passed', header)).toEqual([200, undefined]);
+    expect(await statusOf('PUT', '/nowhere', packed)).toEqual([404, 'not_found']);
+  });
+
   it('takes an empty body where every field is optional', async () => {
     const call = await echo();
     expect((await call('POST', '/optional', '')).json.data).toBeNull();

@@ -44,8 +44,9 @@ export async function registerPortRoutes(app: HttpApp, parts: PassThroughParts):
       const handler = (request: FastifyRequest, reply: FastifyReply) => answer(parts, request, reply);
       const scope = 'sandboxes:write' as const;
       const doc = { ...DOC, operation_id };
-      routes.route({ method: DOCUMENTED, url, config: { scope, doc }, handler });
-      routes.route({ method: others, url, config: { scope }, handler });
+      const is_passed_on = true;
+      routes.route({ method: DOCUMENTED, url, config: { scope, doc, is_passed_on }, handler });
+      routes.route({ method: others, url, config: { scope, is_passed_on }, handler });
     }
   });
 }
