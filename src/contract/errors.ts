@@ -51,7 +51,11 @@ export class ApiError extends Error {
   readonly details: unknown;
 
   constructor(code: ErrorCode, message?: string, details?: unknown) {
+    // Many may be made in a second, a trace takes as long as a whole answer, and the caller gets none.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(message ?? catalogue[code][1]);
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ApiError';
     this.code = code;
     this.status = catalogue[code][0];
