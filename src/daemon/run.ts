@@ -2,6 +2,7 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 import { systemClock } from '../base/clock.ts';
 import { settleAfterStart } from '../base/engine/heap.ts';
 import { fileSystemOf } from '../base/linux/filesystem.ts';
+import { raisePriority } from '../base/linux/priority.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { StartError } from '../contract/errors.ts';
 import { type DaemonConfig, optionsWithoutEffect } from './config.ts';
@@ -25,6 +26,7 @@ export async function runDaemon(config: DaemonConfig, environment: Record<string
     createApp: async (...given) => (await import('./api/app.ts')).createApp(...given),
   });
   const ended = endOf(daemon, log);
+  raisePriority();
   try {
     await daemon.start();
   } catch (error) {

@@ -2,11 +2,11 @@
  * Touches the file system of a sandbox in a process of its own, which may hang there for ever: the daemon waits for nothing
  * of it, and kills it. `launcher-x64` and `launcher-arm64` are made from it, as `.build/native/compile.ts` says.
  *
- *   launcher run|terminal ACCOUNT CWD FILE ARGUMENT...   becomes the program FILE, with these arguments from its own name on
+ *   launcher run|terminal NICE ACCOUNT CWD FILE ARGUMENT...   becomes the program FILE, with these arguments from its own name on
  *   launcher read PATH MAX                               copies at most MAX bytes of a regular file to stdout
  *   launcher look NAME                                   answers questions about processes until stdin ends
  *
- * `run`: ACCOUNT is UID:GID, or - for the account that it has. A FILE without a slash is searched in PATH, or in the default
+ * `run`: NICE is the program's nice value and 20. ACCOUNT is UID:GID, or - for the account that it has. A FILE without a slash is searched in PATH, or in the default
  * path. It writes records of two numbers to descriptor 3: when it began, in ticks after boot, as their low and high half (0
  * if that is unknown); and then, if it fails, the step and the system's error. That descriptor closes once the program runs.
  * `terminal` also makes stdin the controlling terminal. The process's name says what it waits for, should it hang: `cwd`,
@@ -24,11 +24,11 @@
 #if defined(__x86_64__)
 enum { READ = 0, WRITE = 1, CLOSE = 3, FSTAT = 5, IOCTL = 16, EXECVE = 59, FCNTL = 72, CHDIR = 80, SETUID = 105 };
 enum { SETGID = 106, GETGROUPS = 115, SETGROUPS = 116, PRCTL = 157, EXIT_GROUP = 231, OPENAT = 257 };
-enum { NEWFSTATAT = 262, READLINKAT = 267, FACCESSAT = 269, MODE_AT = 24 };
+enum { SETPRIORITY = 141, NEWFSTATAT = 262, READLINKAT = 267, FACCESSAT = 269, MODE_AT = 24 };
 #elif defined(__aarch64__)
 enum { FCNTL = 25, IOCTL = 29, FACCESSAT = 48, CHDIR = 49, OPENAT = 56, CLOSE = 57, READ = 63, WRITE = 64 };
 enum { READLINKAT = 78, NEWFSTATAT = 79, FSTAT = 80, EXIT_GROUP = 94, SETGID = 144, SETUID = 146, GETGROUPS = 158, SETGROUPS = 159 };
-enum { PRCTL = 167, EXECVE = 221, MODE_AT = 16 };
+enum { SETPRIORITY = 140, PRCTL = 167, EXECVE = 221, MODE_AT = 16 };
 #endif
 
 enum { ENOENT = 2, ENOEXEC = 8, EBADF = 9, ENOMEM = 12, EACCES = 13, ENOTDIR = 20, EINVAL = 22, ENFILE = 23, EMFILE = 24 };
@@ -177,11 +177,11 @@ static unsigned long began(void) {
   return number(&text);
 }
 
-/* `argv`: mode, account, cwd, file, and the program's own from its name on. */
+/* `argv`: mode, nice value, account, cwd, file, and the program's own from its name on. */
 static _Noreturn void run(char **argv, char **environment) {
   static char shell[] = "/bin/sh";
-  const char *account = argv[1], *cwd = argv[2];
-  char *file = argv[3];
+  const char *nice = argv[1], *account = argv[2], *cwd = argv[3];
+  char *file = argv[4];
   long result, entered;
   unsigned long ticks = began();
   call(FCNTL, STATUS, F_SETFD, FD_CLOEXEC, 0);
@@ -190,6 +190,7 @@ static _Noreturn void run(char **argv, char **environment) {
     result = call(OPENAT, HERE, (long)"/dev/null", O_RDWR, 0);
     if (result < 0) fail(STDIN, result);
   }
+  call(SETPRIORITY, 0, 0, (long)number(&nice) - 20, 0); /* refused only where there is nothing to lower */
   say("cwd");
   entered = call(CHDIR, (long)cwd, 0, 0, 0);
   if (*account != '-') {
@@ -212,12 +213,12 @@ static _Noreturn void run(char **argv, char **environment) {
     file = path;
   }
   say("program");
-  result = call(EXECVE, (long)file, (long)(argv + 4), (long)environment, 0);
+  result = call(EXECVE, (long)file, (long)(argv + 5), (long)environment, 0);
   if (result == -ENOEXEC) {
     if (!is_script(file)) fail(UNUSABLE, result);
-    argv[3] = shell;
-    argv[4] = file;
-    result = call(EXECVE, (long)shell, (long)(argv + 3), (long)environment, 0);
+    argv[4] = shell;
+    argv[5] = file;
+    result = call(EXECVE, (long)shell, (long)(argv + 4), (long)environment, 0);
   } else {
     enum kind kind = kind_of(file);
     if (kind == NOTHING) fail(MISSING, result);
@@ -349,6 +350,6 @@ _Noreturn void program(char **stack) {
   char **argv = stack + 1, **environment = argv + count + 1;
   if (count == 4 && argv[1][0] == 'r' && argv[1][1] == 'e') copy(argv[2], argv[3]);
   if (count == 3 && argv[1][0] == 'l') look(argv[2]);
-  if (count >= 6) run(argv + 1, environment);
+  if (count >= 7) run(argv + 1, environment);
   end(EINVAL);
 }

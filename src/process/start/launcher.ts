@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { type Clock, runTime } from '../../base/clock.ts';
 import type { Account } from '../../base/linux/accounts.ts';
+import { given_nice } from '../../base/linux/priority.ts';
 import { bootTicks, readProgramName } from '../../base/linux/procfs.ts';
 import {
   LAUNCH_PAUSE_MS,
@@ -186,7 +187,7 @@ export class Launcher {
 
 function argumentsOf({ argv, file, cwd, user, has_terminal }: LaunchSpec): string[] {
   const account = user === null ? '-' : `${user.uid}:${user.gid}`;
-  return [has_terminal ? 'terminal' : 'run', account, cwd, file, ...argv];
+  return [has_terminal ? 'terminal' : 'run', String(given_nice + 20), account, cwd, file, ...argv];
 }
 
 /** The error for what the launcher reports. */

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { NODE_FLAGS } from '../../base/engine/flags.ts';
+import { lowerPriorityOf } from '../../base/linux/priority.ts';
 import { HEAPS_VARIABLE } from '../../base/node-variables.ts';
 import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
 
@@ -50,6 +51,7 @@ export function watchInProcess(
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced',
   });
+  lowerPriorityOf(child.pid);
   child.on('message', (message) => onMessage(message as FromWatchThread));
   child.on('error', onEnd);
   child.on('exit', (code, signal) => onEnd(new Error(`the watch process exited with ${code ?? signal}`)));

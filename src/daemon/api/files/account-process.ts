@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { atMost, type Clock, runTime, type Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
 import type { ConnectionHandle } from '../../../base/engine/node-http.ts';
+import { lowerPriorityOf } from '../../../base/linux/priority.ts';
 import { HEAPS_VARIABLE } from '../../../base/node-variables.ts';
 import { FILE_CALLS_MAX, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
@@ -91,6 +92,7 @@ export class AccountProcess {
       cwd: folder,
       stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
     });
+    lowerPriorityOf(this.#child.pid);
     this.#child.stdin?.on('error', () => {});
     this.#child.once('exit', () => this.#end());
     this.#child.unref();
