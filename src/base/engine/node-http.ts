@@ -32,6 +32,24 @@ export function listenOn(server: Server, address: string, port: number): void {
 }
 
 /**
+ * The descriptor that a server listens on, which Node keeps in its `_handle`; null for one that does not listen, or without
+ * `_handle`: then it accepts one connection in each turn of the event loop.
+ */
+export function listeningDescriptor(server: Server): number | null {
+  const fd = (server as Server & { _handle?: { fd?: number } | null })._handle?.fd;
+  return fd === undefined || fd < 0 ? null : fd;
+}
+
+/**
+ * Has a server serve a connection that another one has accepted for it. Node tells what goes wrong with it to the socket's
+ * `server`. Without that property such requests are answered by a closed connection.
+ */
+export function giveTo(server: Server, socket: Socket): void {
+  (socket as Socket & { server?: unknown }).server = server;
+  server.emit('connection', socket);
+}
+
+/**
  * The server that accepted a connection, which Node notes in the socket's `server`. It saves a set of all connections of
  * each server. Without it no connection counts as one of the control socket, and what only that may do is refused.
  */

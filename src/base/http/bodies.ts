@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { BODIES_MAX_BYTES, BODY_MAX_BYTES, SMALL_BODY_BYTES } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
+import { giveBackSoon } from '../linux/memory.ts';
+import { turns } from '../loop-turns.ts';
 
 /** When a client should try again whose body had to go. */
 const RETRY_AFTER_S = 1;
 const NONE = Buffer.alloc(0);
-/** As many connections are accepted between two large bodies. */
-const TURNS_BETWEEN = 32;
 
 /** Called once: with the whole body, or with why there is none. */
 type Done = (error: Error | null, body: Buffer) => void;
@@ -21,9 +21,6 @@ export class Bodies {
   /** Those that are not small, longest under way first, with what each holds. */
   readonly #large = new Map<Body, number>();
   #bytes = 0;
-  /** Large ones that are complete, in their order. */
-  readonly #complete: (() => void)[] = [];
-  #turns = 0;
 
   constructor(max_bytes = BODIES_MAX_BYTES) {
     this.#max_bytes = max_bytes;
@@ -40,7 +37,7 @@ export class Bodies {
       done(new ApiError('payload_too_large'), NONE);
       return;
     }
-    const body = new Body(this, done);
+    const body = new Body(this, done, Number(request.headers['content-length'] ?? BODY_MAX_BYTES));
     request.on('data', (chunk: Buffer) => body.take(chunk));
     request.on('end', () => body.end(null));
     request.on('error', (error) => body.end(error));
@@ -55,31 +52,6 @@ export class Bodies {
       longest.end(new ApiError('unavailable', TOO_MANY, { retry_after_s: RETRY_AFTER_S }));
     }
   }
-
-  /**
-   * Calls `take` some turns of the event loop after any other large body: each costs milliseconds to parse and to sign, in
-   * which whoever asks for little would wait, and a turn accepts one connection.
-   */
-  inTurn(take: () => void): void {
-    this.#complete.push(take);
-    if (this.#complete.length === 1) setImmediate(this.#takeNext);
-  }
-
-  readonly #takeNext = (): void => {
-    this.#turns += 1;
-    if (this.#turns < TURNS_BETWEEN) {
-      setImmediate(this.#takeNext);
-      return;
-    }
-    this.#turns = 0;
-    const [take] = this.#complete;
-    try {
-      take?.();
-    } finally {
-      this.#complete.shift();
-      if (this.#complete.length > 0) setImmediate(this.#takeNext);
-    }
-  };
 
   /** Forgets a body that has ended. */
   drop(body: Body): void {
@@ -99,10 +71,13 @@ class Body {
   /** The bytes so far, and room for more. */
   #held: Buffer = NONE;
   #length = 0;
+  /** The most that it may come to, in bytes. */
+  readonly #max_length: number;
 
-  constructor(bodies: Bodies, done: Done) {
+  constructor(bodies: Bodies, done: Done, max_length: number) {
     this.#bodies = bodies;
     this.#done = done;
+    this.#max_length = max_length;
   }
 
   take(chunk: Buffer): void {
@@ -120,11 +95,12 @@ class Body {
     }
     this.#length = length;
     if (this.#held.length <= SMALL_BODY_BYTES) return;
+    giveBackSoon();
     this.#bodies.note(this, this.#held.length);
   }
 
   #grow(length: number): void {
-    const grown = Buffer.allocUnsafeSlow(Math.min(2 * length, BODY_MAX_BYTES));
+    const grown = Buffer.allocUnsafeSlow(Math.min(2 * length, this.#max_length));
     this.#held.copy(grown, 0, 0, this.#length);
     this.#held = grown;
   }
@@ -139,7 +115,7 @@ class Body {
       this.#bodies.drop(this);
       done(error, error ? NONE : body);
     };
-    if (error === null && body.length > SMALL_BODY_BYTES) this.#bodies.inTurn(give);
+    if (error === null && body.length > SMALL_BODY_BYTES) turns.take(give);
     else give();
   }
 }

@@ -7,6 +7,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { systemClock } from '../clock.ts';
 import { refuseRequests, replaceClosing, responseInProgress } from '../engine/node-http.ts';
 import { areDescriptorsShort, descriptorLimit } from '../linux/descriptors.ts';
+import { acceptMany } from './accept-many.ts';
 import {
   type BareAnswer,
   bareAnswer,
@@ -133,6 +134,7 @@ export function createListener(
     connections.add(socket);
     refuseRequests(socket, () => isTaken(socket));
   });
+  acceptMany(server);
   const onUpgrade = (request: IncomingMessage, stream: Duplex, head: Buffer) => {
     const socket = stream as Socket;
     socket.on('error', () => {});

@@ -12,9 +12,17 @@ const call = {
   pipe: libc.func('int pipe2(int *ends, int flags)'),
   read: libc.func('long read(int fd, void *buffer, size_t length)'),
   exit: libc.func('void _exit(int status)'),
+  trim: libc.func('int malloc_trim(size_t kept)'),
   poll: libc.func('int ppoll(void *polled, unsigned long count, void *time, void *signals)'),
   fcntl: libc.func('int fcntl(int fd, int command, int value)'),
 };
+
+/** Memory of this many bytes is a mapping of its own, which goes back to the system as soon as it is freed. */
+const MAPPED_BYTES = 256 * 1024;
+/** `M_MMAP_THRESHOLD`, of mallopt(3). */
+const MMAP_THRESHOLD = -3;
+// Left to itself the C library raises that bound with each such mapping, and keeps what large bodies took for good.
+libc.func('int mallopt(int parameter, int value)')(MMAP_THRESHOLD, MAPPED_BYTES);
 
 /** POLLIN, of poll(2). */
 const READABLE = 1;
@@ -24,6 +32,7 @@ const wait_time = new BigInt64Array(2);
 /** EAGAIN, of errno(3). */
 const AGAIN = 11;
 const SET_FLAGS = 2;
+const DUPLICATE = 1030;
 const SET_PIPE_SIZE = 1031;
 const CLOSE_ON_EXEC = 1;
 /** `O_CLOEXEC`, of open(2). */
@@ -87,9 +96,19 @@ export function closeOnExec(fd: number): void {
   checked('fcntl', call.fcntl(fd, SET_FLAGS, CLOSE_ON_EXEC));
 }
 
+/** Gives another descriptor of the same open file, which no started program has. Throws SystemError. */
+export function duplicate(fd: number): number {
+  return checked('fcntl', call.fcntl(fd, DUPLICATE, 0));
+}
+
 /** Lets a pipe hold so many bytes, if the system does: an account may have only so much in all of its pipes. */
 export function widenPipe(fd: number, bytes: number): void {
   call.fcntl(fd, SET_PIPE_SIZE, bytes);
+}
+
+/** Gives all memory that is free in the C library's heaps back to the system. */
+export function trimMemory(): void {
+  call.trim(0);
 }
 
 /** Ends this program without waiting for its threads, and without anything else that is done at its end. */

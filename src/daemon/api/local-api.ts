@@ -4,15 +4,19 @@ import { bareAnswer, bareResponse } from '../../base/http/errors.ts';
 import type { Router } from '../../base/http/listener.ts';
 import type { RequestMetrics } from '../../base/http/request-metrics.ts';
 import type { Log } from '../../base/log.ts';
+import { turns } from '../../base/loop-turns.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ControlToken } from '../control-token.ts';
 import { Listeners } from '../listeners.ts';
 import type { StartGate } from '../start-gate.ts';
 import { Guard } from './guard.ts';
-import { DirectPublish, type PublishCore } from './publish/direct-publish.ts';
+import { DirectPublish, PUBLISH_PATH, type PublishCore } from './publish/direct-publish.ts';
 
 /** Answered if the application cannot be created, for example without free descriptors. The next request retries. */
 const UNAVAILABLE = new ApiError('internal_error', 'The API could not be loaded.');
+
+/** Routes that cost little, and that others wait for: they do not wait for those that take longer. */
+const LIGHT_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', PUBLISH_PATH]);
 
 /** The slice of the daemon's core that its API is served with. */
 export interface LocalApiCore extends PublishCore {
@@ -98,6 +102,10 @@ export class LocalApi {
         .passed()
         .then(() => guard.check(request))
         .then(() => done(), done);
+    });
+    app.addHook('preValidation', ({ routeOptions }, _reply, done) => {
+      if (LIGHT_PATHS.has(routeOptions.url ?? '')) done();
+      else turns.take(done);
     });
   }
 }

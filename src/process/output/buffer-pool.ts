@@ -1,3 +1,4 @@
+import { giveBackSoon } from '../../base/linux/memory.ts';
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 
 /**
@@ -41,6 +42,7 @@ export class ReadMemory {
   room(): Buffer {
     if (this.#slab && this.#slab.length - this.#used < OUTPUT_CHUNK_BYTES) this.leave();
     if (!this.#slab) {
+      giveBackSoon();
       this.#slab = spare.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES);
       uses.set(this.#slab.buffer, 1);
       this.#used = 0;

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { turns } from '../../base/loop-turns.ts';
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import type { OutputLog } from './output-log.ts';
 
@@ -109,7 +109,7 @@ export class PipeReader {
     if (!this.#is_wide) await this.#widen();
     while (!this.#socket.destroyed) {
       await log.whenRoom();
-      await nextTurn(); // what has just been written goes to its followers first, and there is more to read afterwards
+      await turns.next(); // what has just been written goes to its followers first, and there is more to read afterwards
       if (this.#socket.destroyed || this.#readOn()) continue;
       if (!log.is_writing) break;
       await log.flush();

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import type { Account } from '../../base/linux/accounts.ts';
+import { turns } from '../../base/loop-turns.ts';
 import { OUTPUT_STREAMS } from '../../contract/processes.ts';
 import type { ProcessContext } from '../context.ts';
 import type { ProcessRecord } from '../record.ts';
@@ -40,6 +41,7 @@ export async function startRun(context: ProcessContext, start: RunStart): Promis
   const { pty, stdin = 'ignore' } = record.request;
   const spec = await prepare(context, record);
   await (is_first ? makeNew(folder) : removePipes(folder));
+  await turns.taken();
   if (pty) {
     await file.saveInPlace();
     return launchTerminal(context.launcher, spec, pty, outlet, start.onSignalKey);
