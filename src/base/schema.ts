@@ -68,6 +68,8 @@ function sentence({ keyword, params, message }: SchemaError, at: Keywords): stri
       return 'must not be empty';
     case 'maxLength':
       return `must not be longer than ${params.limit} characters`;
+    case 'maxProperties':
+      return `must not have more than ${params.limit} entries`;
     default:
       return message;
   }

@@ -78,7 +78,7 @@ export const COMMIT_TIMEOUT_MS = 9_500;
 /** Publishes that wait for their answer; one more is refused at once. More than there can be connections. */
 export const PUBLISHES_WAITING_MAX = 4_096;
 /** Bytes of payloads that wait for their answer, those up to `SMALL_BODY_BYTES` apart: a disk that hangs must not cost memory. */
-export const PUBLISHES_WAITING_MAX_BYTES = 32 * MIB;
+export const PUBLISHES_WAITING_MAX_BYTES = 16 * MIB;
 
 /** How long the manager's feed keeps an event, in ms: a consumer that was away for a week misses nothing. */
 export const FEED_KEPT_MS = 7 * DAY_MS;
@@ -126,9 +126,9 @@ export const OUTPUT_SEGMENT_BYTES = 4 * MIB;
  */
 export const OUTPUT_PENDING_BYTES = MIB;
 /** The same of all streams together, in bytes: of more, no process is read until some are on disk. */
-export const OUTPUT_PENDING_ALL_BYTES = 32 * MIB;
+export const OUTPUT_PENDING_ALL_BYTES = 16 * MIB;
 /** The newest bytes of all followed streams in memory; beyond that each keeps little, and slow followers read the disk. */
-export const OUTPUT_RECENT_ALL_BYTES = 32 * MIB;
+export const OUTPUT_RECENT_ALL_BYTES = 16 * MIB;
 /** The newest bytes of a stream that are kept in memory while it is followed. */
 export const OUTPUT_RECENT_BYTES = MIB;
 /** How long a lossless follower may take nothing of what it is offered, in ms, until it is dropped. */
@@ -183,7 +183,11 @@ export const LAUNCHES_GIVEN_UP_MAX = 64;
 /** Longest request body, in bytes, and so the longest payload; a larger body is never read whole. */
 export const BODY_MAX_BYTES = MIB;
 /** Bytes of all bodies that are being read: bounds the memory that clients without a token can take. Small ones are not counted. */
-export const BODIES_MAX_BYTES = 64 * MIB;
+export const BODIES_MAX_BYTES = 32 * MIB;
+/** Values in a body of JSON, those of all its lists and objects: a list of files is shorter, and each takes microseconds to check. */
+export const BODY_VALUES_MAX = 16_384;
+/** Variables in an environment that a request sets: of more, a start takes tens of milliseconds in which nobody else is answered. */
+export const VARIABLES_MAX = 4_096;
 /** A body of up to this many bytes always finds room: with all connections they are 16 MiB. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 /**
@@ -192,7 +196,7 @@ export const SMALL_BODY_BYTES = 64 * 1024;
  */
 export const REQUESTS_MAX = 256;
 /** Bytes of answers that wait for clients which take nothing of them; then such connections are cut. */
-export const UNREAD_MAX_BYTES = 32 * MIB;
+export const UNREAD_MAX_BYTES = 16 * MIB;
 /** Deepest nesting of objects and arrays in a payload, itself counted: deeper ones overflow the stacks of parsers. */
 export const PAYLOAD_MAX_DEPTH = 100;
 /** Time for a request's headers, in ms: a slow client must not hold a connection. */

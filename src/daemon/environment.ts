@@ -9,7 +9,8 @@ import {
   rmSync,
 } from 'node:fs';
 import { replaceFileNow } from '../base/durable-file.ts';
-import { StartError } from '../contract/errors.ts';
+import { BODY_MAX_BYTES, VARIABLES_MAX } from '../contract/defaults.ts';
+import { invalidField, StartError } from '../contract/errors.ts';
 
 /** More than the variables of a process can take. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
@@ -73,16 +74,25 @@ export class Environment {
     return { ...this.#plain, ...this.#extra, ...this.#set };
   }
 
-  /** Sets variables, removes those that are null, and stores the result; returns all names set. Contract section 4. */
+  /**
+   * Sets variables, removes those that are null, and stores the result; returns all names set. Throws `invalid_request` for
+   * more than processes are started with. Contract section 4.
+   */
   change(env: Record<string, string | null>): string[] {
     const set = { ...this.#set };
     for (const [name, value] of Object.entries(env)) {
       if (value === null) delete set[name];
       else set[name] = value;
     }
-    replaceFileNow(this.#path, JSON.stringify(set));
+    const names = Object.keys(set);
+    if (names.length > VARIABLES_MAX)
+      throw invalidField('env', `the sandbox would have more than ${VARIABLES_MAX} variables`);
+    const text = JSON.stringify(set);
+    if (Buffer.byteLength(text) > BODY_MAX_BYTES)
+      throw invalidField('env', `the variables of the sandbox would be more than ${BODY_MAX_BYTES} bytes`);
+    replaceFileNow(this.#path, text);
     this.#set = set;
-    return Object.keys(set).sort();
+    return names.sort();
   }
 }
 

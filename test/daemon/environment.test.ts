@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { VARIABLES_MAX } from '../../src/contract/defaults.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -95,4 +96,35 @@ describe('an environment.json', () => {
 async function startAgain(ended: Promise<unknown>, options: string[], state_dir: string) {
   await ended;
   return startSandboxd(options, { state_dir });
+}
+
+it('of more variables, or bytes, than processes are started with is refused, and the one before stays', async () => {
+  const state_dir = stateDir();
+  const daemon = await startSandboxd([], { state_dir });
+  const put = async (env: object) => {
+    const response = await fetch(`${daemon.url}/api/v1/sandbox/env`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${daemon.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ env }),
+    });
+    return { status: response.status, error: ((await response.json()) as { error?: object }).error };
+  };
+  const many = (prefix: string, count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${index}`, '']));
+  expect((await put(many('A', VARIABLES_MAX + 1))).error).toMatchObject({ details: { field: 'env' } });
+  expect((await put(many('A', VARIABLES_MAX))).status).toBe(200);
+  const { status, error } = await put({ ONE_MORE: '' });
+  const message = `env: the sandbox would have more than ${VARIABLES_MAX} variables`;
+  expect([status, error]).toMatchObject([400, { code: 'invalid_request', message }]);
+  expect((await put({ ...mapped(many('A', 10), null), ONE_MORE: 'x' })).status).toBe(200);
+  expect((await put({ LARGE: 'x'.repeat(600_000) })).status).toBe(200);
+  expect((await put({ LARGER: 'x'.repeat(600_000) })).error).toMatchObject({ details: { field: 'env' } });
+  await daemon.end('SIGKILL');
+  const next = await startSandboxd([], { state_dir });
+  const { data } = await next.call('PUT', '/api/v1/sandbox/env', { env: {} });
+  expect(data.names).toHaveLength(VARIABLES_MAX - 8);
+});
+
+function mapped(env: object, value: null): Record<string, null> {
+  return Object.fromEntries(Object.keys(env).map((name) => [name, value]));
 }

@@ -12,6 +12,7 @@ import {
   type RawServerDefault,
 } from 'fastify';
 import type { TSchema } from 'typebox';
+import { BODY_VALUES_MAX } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Log } from '../log.ts';
 import { problemOf } from '../schema.ts';
@@ -167,8 +168,27 @@ function parseBody(
   } catch {
     return done(invalidField('body', 'must be JSON'));
   }
+  const wide = fieldOfMany(value);
+  if (wide !== null) return done(invalidField(wide, `holds more than ${BODY_VALUES_MAX} values`));
   // Like no body to what follows, but no schema takes it.
   done(value === null ? invalidField('body', 'must be an object') : null, value);
+}
+
+/** The field that takes a body beyond the values it may have; null if there is none. Checking each takes microseconds. */
+function fieldOfMany(body: unknown): string | null {
+  let left = BODY_VALUES_MAX;
+  for (const [name, value] of Object.entries(body ?? {})) {
+    // No recursion: it may be nested as deep as it is long.
+    const waiting: unknown[] = [value];
+    while (waiting.length > 0) {
+      const each = waiting.pop();
+      left -= 1;
+      const inner = typeof each === 'object' && each !== null ? Object.values(each) : [];
+      if (inner.length + waiting.length > left) return Array.isArray(body) ? 'body' : name;
+      for (const value of inner) waiting.push(value);
+    }
+  }
+  return null;
 }
 
 /** The function that checks one part of a route's requests. */

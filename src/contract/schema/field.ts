@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
+import { VARIABLES_MAX } from '../defaults.ts';
 
 /** Pieces of schemas that every subject uses. Both programs load schemas with their routes, never at their start. */
 
@@ -31,6 +32,7 @@ export function environmentOf<Value extends TSchema>(value: Value) {
   // `Type.Record` does not check names with a line break.
   return Type.Unsafe<Record<string, Static<Value>>>({
     type: 'object',
+    maxProperties: VARIABLES_MAX,
     propertyNames: { pattern: '^[^=\\u0000]+$', description: 'non-empty text without = and NUL' },
     additionalProperties: value,
   });

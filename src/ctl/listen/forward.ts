@@ -49,7 +49,8 @@ function endToEnd(raw_headers: string[], besides: string[]): [name: string, valu
   const kept: [string, string][] = [];
   for (let i = 0; i < raw_headers.length; i += 2) {
     const [name = '', value = ''] = raw_headers.slice(i, i + 2);
-    if (!HOP_BY_HOP.has(name.toLowerCase()) && !besides.includes(name.toLowerCase())) kept.push([name, value]);
+    if (!HOP_BY_HOP.has(name.toLowerCase()) && !besides.includes(name.toLowerCase()))
+      kept.push([name, value]);
   }
   return kept;
 }

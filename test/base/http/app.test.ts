@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHttpApp, type HttpApp, success, withStreamedBodies } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { BODY_VALUES_MAX } from '../../../src/contract/defaults.ts';
 import { ApiError } from '../../../src/contract/errors.ts';
 import { closedObject } from '../../../src/contract/schema/field.ts';
 import { Flag } from '../../../src/contract/schema/query.ts';
@@ -73,6 +74,23 @@ describe('an application', () => {
     ]);
   });
 
+  it.each([
+    ['many', '"",'.repeat(BODY_VALUES_MAX)],
+    ['deep', `${'['.repeat(100_000)}${']'.repeat(100_000)},`],
+    ['full of short lists', '[""],'.repeat(BODY_VALUES_MAX / 2)],
+  ])(
+    'refuses a body with more values than are checked, by the field that holds them: %s',
+    async (_, values) => {
+      const call = await echo();
+      const { status, json } = await call('POST', '/echo', `{"name":"a","inner":[${values}1]}`);
+      const message = `inner: holds more than ${BODY_VALUES_MAX} values`;
+      expect([status, json.error]).toEqual([
+        400,
+        { code: 'invalid_request', message, details: { field: 'inner' } },
+      ]);
+    },
+  );
+
   it('refuses a body that is not UTF-8, or of another type', async () => {
     const call = await echo();
     const bytes = Buffer.from([0x22, 0xff, 0x22]);
@@ -96,11 +114,15 @@ describe('an application', () => {
     };
     const packed = { 'content-encoding': 'gzip' };
     const part = { 'content-range': 'bytes 5-9/10' };
-    for (const [method, url] of [['POST', '/json'], ['PUT', '/bytes']] as const)
+    for (const [method, url] of [
+      ['POST', '/json'],
+      ['PUT', '/bytes'],
+    ] as const)
       expect(await statusOf(method, url, packed)).toEqual([415, 'unsupported_media_type']);
     expect(await statusOf('PUT', '/bytes', part)).toEqual([400, 'invalid_request']);
     expect(await statusOf('PUT', '/bytes', { 'content-encoding': 'Identity' })).toEqual([200, undefined]);
-    for (const header of [packed, part]) expect(await statusOf('PUT', '/passed', header)).toEqual([200, undefined]);
+    for (const header of [packed, part])
+      expect(await statusOf('PUT', '/passed', header)).toEqual([200, undefined]);
     expect(await statusOf('PUT', '/nowhere', packed)).toEqual([404, 'not_found']);
   });
 

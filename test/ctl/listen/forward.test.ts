@@ -56,18 +56,20 @@ function post(): Promise<IncomingMessage> {
 }
 
 describe('sandboxctl listen --forward', () => {
-  it.each(['HTTP/1.1 042 Odd\r\n', 'HTTP/1.1 99 Odd\r\n', 'nonsense\r\n', 'HTTP/1.1 200 OK\r\nX: a\u0001b\r\n'])(
-    'answers 502 and goes on where the target answers %j',
-    async (head) => {
-      target.removeAllListeners('request');
-      target.on('connection', (socket) => {
-        socket.on('error', () => {});
-        socket.end(`${head}Content-Length: 0\r\n\r\n`);
-      });
-      expect((await post()).statusCode).toBe(502);
-      expect((await post()).statusCode).toBe(502);
-    },
-  );
+  it.each([
+    'HTTP/1.1 042 Odd\r\n',
+    'HTTP/1.1 99 Odd\r\n',
+    'nonsense\r\n',
+    'HTTP/1.1 200 OK\r\nX: a\u0001b\r\n',
+  ])('answers 502 and goes on where the target answers %j', async (head) => {
+    target.removeAllListeners('request');
+    target.on('connection', (socket) => {
+      socket.on('error', () => {});
+      socket.end(`${head}Content-Length: 0\r\n\r\n`);
+    });
+    expect((await post()).statusCode).toBe(502);
+    expect((await post()).statusCode).toBe(502);
+  });
 
   it('passes the bytes and headers on, unchanged and in order', async () => {
     await post();

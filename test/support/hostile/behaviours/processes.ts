@@ -24,7 +24,9 @@ export const PROCESSES_AND_CONTEXTS: Behaviours = {
   },
 
   'starts with a large environment': async (client) => {
-    const env = Object.fromEntries(Array.from({ length: client.size(10, 60_000) }, (_, i) => [`A${i}`, '']));
+    const env = Object.fromEntries(
+      Array.from({ length: client.size(10, 8_000) }, (_, i) => [`A${i}`, 'x'.repeat(100)]),
+    );
     for (let i = 0; i < 4 && !client.is_over; i++)
       await client.post(`${PROCESSES}?wait_ms=2000`, { command: ['true'], env });
   },
@@ -39,7 +41,7 @@ export const PROCESSES_AND_CONTEXTS: Behaviours = {
   },
 
   'large processes that stay': async (client) => {
-    const env = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`A${i}`, '']));
+    const env = Object.fromEntries(Array.from({ length: 4_096 }, (_, i) => [`A${i}`, 'x'.repeat(200)]));
     const started = [];
     for (let i = 0; i < 4 && !client.is_over; i++)
       started.push(client.data(await client.post(PROCESSES, { command: ['sleep', '15'], env })));
