@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { VARIABLES_MAX } from '../../src/contract/defaults.ts';
+import { Environment } from '../../src/daemon/environment.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -23,6 +24,11 @@ function stateDir(): string {
   mkdirSync(state_dir, { mode: 0o700 });
   return state_dir;
 }
+
+it('what a shell that started the daemon has noted of itself is not passed on', () => {
+  const plain = { PWD: '/a', OLDPWD: '/b', _: '/usr/bin/node', PATH: '/bin' };
+  expect(new Environment(join(stateDir(), 'environment.json'), plain).current()).toEqual({ PATH: '/bin' });
+});
 
 /** What may be in the place of the file, each put there. */
 const DAMAGED: [name: string, put: (path: string) => void][] = [

@@ -82,8 +82,8 @@ async function prepare(context: ProcessContext, record: ProcessRecord): Promise<
   const plain = context.environment();
   const user = await account(context, request.user);
   const env: Record<string, string> = {
-    PWD: cwd,
     ...plain,
+    PWD: cwd,
     ...(user && { HOME: user.home, USER: user.name, LOGNAME: user.name }),
     ...(request.pty && { TERM: TERMINAL_NAME }),
     ...request.env,

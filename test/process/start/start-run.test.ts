@@ -18,16 +18,40 @@ test('200 starts at once all end and are all reported', async () => {
 test("children get the plain environment, the request's variables and the mark, and nothing of the daemon's environment", async () => {
   const { supervisor } = await start({ environment: () => ({ PATH: '/usr/bin:/bin', PLAIN: 'p' }) });
   process.env.DAEMON_SECRET_OF_TEST = 'secret';
-  const { process: view } = await supervisor.spawn({ command: ['env'], env: { ASKED: 'a' } });
+  const { process: view } = await supervisor.spawn({ command: ['env'], env: { ASKED: 'a' }, cwd: '/usr' });
   await supervisor.finished(view.process_id);
   const lines = (await outputOf(supervisor, view.process_id)).stdout.trim().split('\n').sort();
   expect(lines).toEqual([
     'ASKED=a',
     'PATH=/usr/bin:/bin',
     'PLAIN=p',
+    'PWD=/usr',
     expect.stringMatching(/^SANDBOXD_PROCESS_MARK=/),
   ]);
 });
+
+test.each([
+  ['through pipes', {}],
+  ['at a terminal', { pty: { cols: 80, rows: 24 } }],
+])(
+  "PWD %s is the process's own directory, at each of its starts, unless the request has another",
+  async (_, how) => {
+    const { supervisor } = await start({
+      environment: () => ({ PATH: '/usr/bin:/bin', PWD: '/of/the/sandbox', OLDPWD: '/before' }),
+    });
+    const said = async (process_id: string) => {
+      await supervisor.finished(process_id);
+      return (await outputOf(supervisor, process_id)).stdout.replaceAll('\r', '');
+    };
+    const command: [string, ...string[]] = ['printenv', 'PWD'];
+    const { process } = await supervisor.spawn({ command, cwd: '/usr/lib', ...how });
+    expect(await said(process.process_id)).toBe('/usr/lib\n');
+    await supervisor.restart(process.process_id);
+    expect(await said(process.process_id)).toBe('/usr/lib\n');
+    const other = await supervisor.spawn({ command, cwd: '/usr/lib', env: { PWD: '/asked' }, ...how });
+    expect(await said(other.process.process_id)).toBe('/asked\n');
+  },
+);
 
 test.runIf(process.getuid?.() === 0)(
   "a process can run as another account, without the daemon's groups",
