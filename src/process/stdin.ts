@@ -6,22 +6,22 @@ import { ApiError } from '../contract/errors.ts';
 export interface StdinWrite {
   data: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   offset?: number;
-  /** Closes stdin after the data; at a terminal it types the end-of-file character. */
+  /** Closes stdin after the data; at a terminal it types what the program reads as the end. */
   end?: boolean;
   /** Aborts when the caller has disconnected; what was written by then stays written. */
   signal?: AbortSignal;
 }
 
+const NO_END =
+  'end: the terminal is in raw mode, in which no key is the end; write what the program itself takes for one.';
+
 /** How a stdin differs from a plain pipe. */
 export interface StdinOptions {
-  /** A terminal cannot be half-closed: its end is the end-of-file character. */
-  is_terminal?: boolean;
+  /** What is typed for an end at a terminal, which cannot be half-closed; null where its settings have nothing for it. */
+  endKeys?: () => Buffer | null;
   /** Called with every piece that is accepted, before it is written. */
   onData?: (data: Uint8Array) => void;
 }
-
-// Not of the pool that small buffers share, which it would keep.
-const END_OF_FILE_KEY = Buffer.alloc(1, 0x04);
 
 /**
  * The writing end of a process's stdin. One request writes at a time, and only while the pipe has room: at most
@@ -52,7 +52,7 @@ export class Stdin {
 
   /**
    * Resolves when everything is written. Throws `conflict` (with `details.accepted`) if stdin is closed or closes
-   * meanwhile, or if `offset` leaves a gap.
+   * meanwhile, if `offset` leaves a gap, or if `end` cannot be told to a terminal.
    */
   async write(request: StdinWrite): Promise<void> {
     const turn = this.#turn;
@@ -97,8 +97,11 @@ export class Stdin {
   }
 
   async #end(signal: AbortSignal | undefined): Promise<void> {
-    if (this.#options.is_terminal) {
-      this.#put(END_OF_FILE_KEY);
+    if (this.#options.endKeys) {
+      await this.#unlessClosed(this.#written, signal);
+      const keys = this.#options.endKeys();
+      if (keys === null) throw this.#conflict(NO_END, { field: 'end' });
+      this.#put(keys);
     } else {
       this.#is_end_sent = true;
       this.#socket.end();
@@ -133,7 +136,7 @@ export class Stdin {
     });
   }
 
-  #conflict(message: string): ApiError {
-    return new ApiError('conflict', message, { accepted: this.#accepted });
+  #conflict(message: string, more = {}): ApiError {
+    return new ApiError('conflict', message, { accepted: this.#accepted, ...more });
   }
 }

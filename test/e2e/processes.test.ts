@@ -191,6 +191,18 @@ describe('sandboxctl run', () => {
     expect(stdout).toMatch(/\/dev\/pts\/\d+\r\n24 80\r\n/);
   });
 
+  it.each([
+    ['by lines', 'cat'],
+    ['in raw mode', 'stty raw -echo; echo on; head -c 4 | tr "\\004" D'],
+  ])('tells a process that reads a terminal %s where the input ends', async (_, script) => {
+    const running = daemon.ctl('run', '-i', '-t', '--', 'sh', '-c', script);
+    if (script !== 'cat') await running.wrote(/on/);
+    running.type('abc');
+    const { code, stdout } = await running.end();
+    expect(code).toBe(0);
+    expect(stdout).toMatch(script === 'cat' ? /abc$/ : /abcD$/);
+  });
+
   it('goes on where it was when the daemon was killed and is there again', async () => {
     const is_back = join(scratchFolder(), 'is-back');
     const running = daemon.ctl('run', '--', process.execPath, '-e', COUNTER, is_back);

@@ -12,7 +12,7 @@ import { type OutputPiece, OutputSink } from '../terminal/output-sink.ts';
 
 /** Bytes received and not yet shown at which reading pauses. */
 const UNSHOWN_MAX_BYTES = 256 * 1024;
-/** Ctrl-D: how a terminal is told the end of input. */
+/** Ctrl-D: the end of input for programs that read a terminal in raw mode, where the daemon knows of no end. */
 const END_OF_FILE_KEY = Buffer.from([0x04]);
 
 /** The user's side: the input, null where there is none, and the terminal whose size is used. */
@@ -99,11 +99,10 @@ class AttachedTerminal {
   /** Sends keys and sizes from now on; returns a function that stops it. */
   #connectKeyboard(socket: WebSocket): () => void {
     const { stdin, screen } = this.#keyboard;
-    const type = (data: Buffer) =>
-      socket.send(JSON.stringify({ type: 'stdin', data: data.toString('base64'), encoding: 'base64' }));
+    const type = (data: Buffer) => typeInto(socket, data);
     const resize = () => socket.send(JSON.stringify({ type: 'resize', ...terminalSize(screen) }));
     const end = () => {
-      if (!this.#has_typed_end) type(END_OF_FILE_KEY);
+      if (!this.#has_typed_end) typeInto(socket, Buffer.alloc(0), { end: true });
       this.#has_typed_end = true;
     };
     stdin?.on('data', type).on('end', end).resume();
@@ -124,6 +123,7 @@ class AttachedTerminal {
         const text = String(data);
         const frame = frameIn(text);
         if (frame === null) return reject(new Failure(EXIT.failed, 'the daemon sent an invalid frame'));
+        if (isWithoutEnd(frame)) typeInto(socket, END_OF_FILE_KEY);
         if (frame.type === 'exit') ended = frame.process;
         if (frame.type !== 'output') return;
         unshown_bytes += text.length;
@@ -143,10 +143,21 @@ class AttachedTerminal {
   }
 }
 
-function frameIn(text: string): (OutputPiece & { type: string; process: ProcessView }) | null {
+function typeInto(socket: WebSocket, data: Buffer, more: { end?: true } = {}): void {
+  socket.send(JSON.stringify({ type: 'stdin', data: data.toString('base64'), encoding: 'base64', ...more }));
+}
+
+/** Whether this says that the end of input could not be told: in raw mode, or by a daemon that knows of no `end`. */
+function isWithoutEnd({ type, error }: Frame): boolean {
+  return type === 'error' && error?.details?.field === 'end';
+}
+
+type Frame = OutputPiece & { type: string; process: ProcessView; error?: { details?: { field?: unknown } } };
+
+function frameIn(text: string): Frame | null {
   try {
     const frame: unknown = JSON.parse(text);
-    return typeof frame === 'object' ? (frame as ReturnType<typeof frameIn>) : null;
+    return typeof frame === 'object' ? (frame as Frame | null) : null;
   } catch {
     return null;
   }

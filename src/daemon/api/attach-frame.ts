@@ -10,11 +10,15 @@ import { outputJson } from './process-output.ts';
 
 /** A frame from the client of an attached WebSocket. Source: contract section 4, GET `/processes/{id}/attach`. */
 export type AttachFrame =
-  | { type: 'stdin'; data: Buffer }
+  | { type: 'stdin'; data: Buffer; end?: boolean }
   | { type: 'resize'; size: PtySize }
   | { type: 'signal'; signal: string };
 
-const Stdin = closedObject({ data: Type.String(), encoding: Type.Optional(Type.Literal('base64')) });
+const Stdin = closedObject({
+  data: Type.String(),
+  encoding: Type.Optional(Type.Literal('base64')),
+  end: Type.Optional(Type.Boolean()),
+});
 const Signal = closedObject({ signal: Type.String() });
 const TYPES = ['stdin', 'resize', 'signal'];
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -40,8 +44,10 @@ export const PROCESS_FRAMES: AttachFrames = {
 export function parseFrame(data: Buffer, is_binary: boolean): AttachFrame {
   const { type, ...frame } = frameObject(data, is_binary);
   switch (type) {
-    case 'stdin':
-      return { type, data: bytesOf(checkedFrame(Stdin, frame)) };
+    case 'stdin': {
+      const stdin = checkedFrame(Stdin, frame);
+      return { type, data: bytesOf(stdin), ...(stdin.end && { end: true }) };
+    }
     case 'resize':
       return { type, size: checkedFrame(PtySizeBody, frame, 'resize.') };
     case 'signal':

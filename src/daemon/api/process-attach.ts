@@ -133,7 +133,7 @@ class Attachment {
   async #handle(data: RawData, is_binary: boolean): Promise<void> {
     try {
       const frame = this.#parse(data, is_binary);
-      if (frame.type === 'stdin') await this.#write(frame.data);
+      if (frame.type === 'stdin') await this.#write(frame);
       else this.#apply(frame);
     } catch (error) {
       await this.#refuse(error);
@@ -163,12 +163,12 @@ class Attachment {
   }
 
   /** Returns before the process has read the data, so that signals overtake it; waits only while too much is unread. */
-  async #write(data: Buffer): Promise<void> {
+  async #write({ data, end = false }: AttachFrame & { type: 'stdin' }): Promise<void> {
     const cost_bytes = data.length + FRAME_COST_BYTES;
     while (this.#pending_bytes >= STDIN_PENDING_BYTES && !this.#gone.aborted) await this.#room.promise;
     this.#pending_bytes += cost_bytes;
     void this.#daemon.supervisor
-      .writeStdin(this.#process_id, { data: [data], signal: this.#gone })
+      .writeStdin(this.#process_id, { data: [data], end, signal: this.#gone })
       .catch((error) => this.#refuse(error))
       .finally(() => {
         this.#pending_bytes -= cost_bytes;

@@ -3,11 +3,13 @@ import { ReadStream } from 'node:tty';
 import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { atMost } from '../../base/clock.ts';
+import type { TerminalSettings } from '../../base/linux/termios.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
-import { Stdin } from '../stdin.ts';
+import { Stdin, type StdinOptions } from '../stdin.ts';
 import { CannotStart } from './command.ts';
 import type { Launched, Outlet } from './launch.ts';
 import type { Launcher, LaunchSpec } from './launcher.ts';
+import { TypedLine } from './typed-line.ts';
 
 const closeFile = promisify(closeCallback);
 
@@ -16,12 +18,6 @@ const LAST_OUTPUT_MS = 100;
 
 /** The most that is read then without waiting for the disk or a follower: a descendant may flood the terminal. */
 const REST_MAX_BYTES = 1024 * 1024;
-
-/** The keys with which a terminal in its initial settings sends a signal to its foreground group. */
-const SIGNAL_KEYS = new Map([
-  [0x03, 'SIGINT'],
-  [0x1c, 'SIGQUIT'],
-]);
 
 /**
  * Starts a process at a terminal of its own, which is its stdin and its output.
@@ -36,6 +32,7 @@ export async function launchTerminal(
 ): Promise<Launched> {
   const terminals = await loadLibrary();
   const { closeOnExec } = await import('../../base/linux/libc.ts');
+  const { terminalSettings } = await import('../../base/linux/termios.ts');
   const { master, slave } = terminals.open(cols, rows);
   // The library leaves both open in every program that is started: it could read what is typed, and would hold the
   // terminal open.
@@ -45,7 +42,9 @@ export async function launchTerminal(
   try {
     if (spec.user) fchownSync(slave, spec.user.uid, spec.user.gid);
     const program = await launcher.start(spec, [slave, slave, slave]);
-    return launched(outlet, terminals, { master, stream, closeSlave }, program, onSignalKey);
+    const settings = () => (stream.destroyed ? null : terminalSettings(master));
+    const stdin = new Stdin(stream, keys(settings, onSignalKey));
+    return launched(outlet, terminals, { master, stream, closeSlave, stdin }, program);
   } catch (error) {
     stream.destroy();
     await closeSlave();
@@ -75,21 +74,40 @@ async function loadLibrary(): Promise<Terminals> {
   }
 }
 
+/** The daemon's end of a terminal. */
+interface OpenTerminal {
+  master: number;
+  stream: ReadStream;
+  closeSlave: () => Promise<void>;
+  stdin: Stdin;
+}
+
+/** What is typed, under the settings that the terminal has when it is typed. */
+function keys(settings: () => TerminalSettings | null, onSignalKey: (signal: string) => void): StdinOptions {
+  const line = new TypedLine();
+  return {
+    onData: (data) => {
+      const present = settings();
+      if (present) for (const signal of line.type(data, present)) onSignalKey(signal);
+    },
+    endKeys: () => {
+      const present = settings();
+      return present && line.typeEnd(present);
+    },
+  };
+}
+
 function launched(
   outlet: Outlet,
   terminals: Terminals,
-  { master, stream, closeSlave }: { master: number; stream: ReadStream; closeSlave: () => Promise<void> },
+  { master, stream, closeSlave, stdin }: OpenTerminal,
   program: Pick<Launched, 'pid' | 'start_ticks' | 'exited' | 'endedTicks'>,
-  onSignalKey: (signal: string) => void,
 ): Launched {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
   const takeRest = takeOutput(stream, outlet);
-  const onData = (data: Uint8Array) => {
-    for (const [key, signal] of SIGNAL_KEYS) if (data.includes(key)) onSignalKey(signal);
-  };
   return {
     ...program,
-    stdin: new Stdin(stream, { is_terminal: true, onData }),
+    stdin,
     exited: program.exited.then(async (status) => {
       takeRest();
       await closeSlave();

@@ -76,6 +76,48 @@ test('what a terminal printed last is kept, and a surviving descendant does not 
   expect((await outputOf(supervisor, process.process_id)).stdout.endsWith('5000\r\nlast\r\n')).toBe(true);
 });
 
+test.each([
+  ['of nothing', '', ''],
+  ['of a line', '', 'one\n'],
+  ['in the middle of a line', '', 'one'],
+  ['under another key', 'stty eof ^X; ', 'one'],
+])('an end of stdin %s is read once by a process at a terminal', async (_, setup, typed) => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    // The second reader has a terminal in which no end waits.
+    shell: `${setup}stty -echo; echo on; cat; echo "<ended>"; read line; echo "<$line>"`,
+    pty: { cols: 80, rows: 24 },
+  });
+  const { process_id } = process;
+  await screen(supervisor, process_id, /on\r\n/);
+  await supervisor.writeStdin(process_id, { data: [Buffer.from(typed)], end: true });
+  await screen(supervisor, process_id, /<ended>/);
+  await type(supervisor, process_id, 'more\n');
+  await supervisor.finished(process_id);
+  const { stdout } = await outputOf(supervisor, process_id);
+  expect(stdout.replaceAll('\r', '')).toBe(`on\n${typed}<ended>\n<more>\n`);
+});
+
+test('an end of stdin is refused by a terminal in raw mode, whose process gets what was written', async () => {
+  const { supervisor } = await start();
+  const { process } = await supervisor.spawn({
+    shell: 'stty raw -echo; echo on; head -c 4; stty cooked',
+    pty: { cols: 80, rows: 24 },
+  });
+  const { process_id } = process;
+  await screen(supervisor, process_id, /on\n/);
+  await expect(
+    supervisor.writeStdin(process_id, { data: [Buffer.from('abc')], end: true }),
+  ).rejects.toMatchObject({ code: 'conflict', details: { field: 'end', accepted: 3 } });
+  await type(supervisor, process_id, '\x03');
+  expect(await supervisor.finished(process_id)).toMatchObject({
+    state: 'exited',
+    exit_code: 0,
+    signal: null,
+  });
+  expect((await outputOf(supervisor, process_id)).stdout).toBe('on\nabc\x03');
+});
+
 test('a process without a terminal cannot be resized', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({ command: ['sleep', '1000'] });
