@@ -170,7 +170,7 @@ export class SupervisedProcess implements OutputSource {
    * Sends a signal to the process group or to the leader alone. With `final` no restart follows an end. Throws
    * `conflict` if the process has ended.
    */
-  signal(signal: NodeJS.Signals, scope: 'group' | 'leader', final = false): void {
+  signal(signal: string, scope: 'group' | 'leader', final = false): void {
     if (final) this.#restarts.forbid();
     if (final && this.state === 'restarting') {
       this.#cancelRestart();

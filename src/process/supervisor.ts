@@ -249,7 +249,7 @@ export class Supervisor implements Service {
     await this.#live(process_id).stdin().write(write);
   }
 
-  /** Sends a signal, by name. Throws `conflict` if the process has ended, `invalid_request` for an unknown signal. */
+  /** Sends a signal, by name or number. Throws `conflict` if the process has ended, `invalid_request` for an unknown signal. */
   signal(process_id: string, signal: string, scope: 'group' | 'leader' = 'group'): void {
     this.#live(process_id).signal(parseSignal(signal), scope);
   }

@@ -1,5 +1,5 @@
-import { constants } from 'node:os';
 import { libc } from './libc.ts';
+import { signalName } from './signals.ts';
 
 /** How a process ended: a code, or the signal that ended it, with whether it left a core dump. */
 export type WaitStatus =
@@ -44,10 +44,4 @@ function waitStatus(status: number): WaitStatus {
   const signal = status & SIGNAL;
   if (signal === 0) return { code: (status >> 8) & 0xff, signal: null };
   return { code: null, signal: signalName(signal), core_dumped: (status & CORE_DUMPED) !== 0 };
-}
-
-/** The name of the signal with this number, such as SIGTERM; that of a real-time signal is its number, such as SIG37. */
-function signalName(number: number): string {
-  const signals = constants.signals as Record<string, number | undefined>;
-  return Object.keys(signals).find((name) => signals[name] === number) ?? `SIG${number}`;
 }

@@ -1,5 +1,6 @@
 import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
+import { signalNumber } from '../../base/linux/signals.ts';
 
 /** How often a tree that is being ended is checked. */
 const POLL_MS = 20;
@@ -88,11 +89,11 @@ async function signalAll(
   for (const { pid, state } of there) if (state === 'T') trySignal(pid, 'SIGCONT');
 }
 
-/** Sends a signal to a pid, or to a group (negative); false if there is none, or it may not be signalled. */
-export function trySignal(pid: number, signal: NodeJS.Signals): boolean {
+/** Sends a signal, by name, to a pid or a group (negative); false if there is none, or it may not be signalled. */
+export function trySignal(pid: number, signal: string): boolean {
   if (Math.abs(pid) <= 1) return false; // these mean every process, the daemon's own group, and the init process
   try {
-    return process.kill(pid, signal);
+    return process.kill(pid, signalNumber(signal) ?? signal); // by name Node knows no real-time signal
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ESRCH' || code === 'EPERM') return false;

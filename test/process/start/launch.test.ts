@@ -56,7 +56,7 @@ test('a process that a real-time signal ends has crashed with its number', async
   expect(await supervisor.finished(process.process_id)).toMatchObject({
     state: 'crashed',
     exit_code: 128 + 37,
-    signal: 'SIG37',
+    signal: 'SIGRTMIN+3',
   });
 });
 
