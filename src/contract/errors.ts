@@ -41,6 +41,9 @@ export type ErrorCode = keyof typeof catalogue;
 /** Every code of the catalogue. */
 export const ERROR_CODES = Object.keys(catalogue) as ErrorCode[];
 
+/** What makes traces, in engines that let their length be set. */
+const traces = Error as { stackTraceLimit?: number | undefined };
+
 /**
  * An error of the catalogue, as the caller sees it. Without `message` the catalogue's own is used. `details` must be
  * free of secrets.
@@ -52,10 +55,10 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, message?: string, details?: unknown) {
     // Many may be made in a second, a trace takes as long as a whole answer, and the caller gets none.
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
+    const { stackTraceLimit } = traces;
+    traces.stackTraceLimit = 0;
     super(message ?? catalogue[code][1]);
-    Error.stackTraceLimit = stackTraceLimit;
+    traces.stackTraceLimit = stackTraceLimit;
     this.name = 'ApiError';
     this.code = code;
     this.status = catalogue[code][0];
