@@ -1,4 +1,5 @@
-import { type FileHandle, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,16 +13,23 @@ import { OwnPlaces } from '../../files/own-places.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
+import { interruptible } from './interruptible.ts';
 import { Progress } from './progress.ts';
 import type { AsUser } from './sandbox-files.ts';
 
 /** How often a broken download goes on where it broke, without a byte in between. */
 const TRIES_MAX = 5;
 const RETRY_MS = 500;
+/** Whoever is in the sandbox has no say in what runs here with another account's rights. */
+const PERMISSIONS = 0o777;
 /** The media type of files. */
 const BYTES = 'application/octet-stream';
 
-/** Writes a file of the sandbox to a local path, whole or not at all; a broken connection is taken up where it broke. */
+/**
+ * Writes a file of the sandbox to a local path as cp(1) does: through a link to what it leads to, and into what is there,
+ * which keeps its mode, owner and names. A new file appears whole or not at all. A broken connection is taken up where it
+ * broke, but for what takes bytes only once, such as a pipe. What is no file, pipe or device for characters is refused.
+ */
 export async function downloadFile(
   context: Context,
   from: string,
@@ -29,18 +37,51 @@ export async function downloadFile(
   mode: string,
   as: AsUser,
 ): Promise<void> {
-  const cut = to.lastIndexOf('/') + 1;
-  const aside = to.slice(0, cut) + temporaryName(kernelRandom(12).toString('hex'));
-  const file = await open(aside, 'wx', 0o600);
+  const found = await stat(to).catch(unlessGone);
+  if (found === null) return downloadNew(context, from, to, mode, as);
+  const is_file = found.isFile();
+  if (!is_file && !found.isFIFO() && !found.isCharacterDevice())
+    throw new Failure(EXIT.failed, `${to} is no file: nothing is written to it`);
+  const file = await open(to, constants.O_WRONLY | constants.O_NOCTTY);
   try {
-    await receive(context, from, as, file);
-    await file.chmod(Number.parseInt(mode, 8) & 0o777);
-    await file.sync();
-    await rename(aside, to);
+    await interruptible(async (interrupted) => {
+      if (is_file) await receive(context, from, as, file, interrupted);
+      else await pass(context, from, as, file, interrupted);
+    });
+    if (is_file) await file.sync();
   } finally {
     await file.close();
-    await rm(aside, { force: true });
   }
+}
+
+async function downloadNew(
+  context: Context,
+  from: string,
+  to: string,
+  mode: string,
+  as: AsUser,
+): Promise<void> {
+  if ((await lstat(to).catch(unlessGone)) !== null)
+    throw new Failure(EXIT.failed, `${to} is a link to what is not there`);
+  const cut = to.lastIndexOf('/') + 1;
+  const aside = to.slice(0, cut) + temporaryName(kernelRandom(12).toString('hex'));
+  await interruptible(async (interrupted) => {
+    const file = await open(aside, 'wx', 0o600);
+    try {
+      await receive(context, from, as, file, interrupted);
+      await file.chmod(Number.parseInt(mode, 8) & PERMISSIONS);
+      await file.sync();
+      await rename(aside, to);
+    } finally {
+      await file.close();
+      await rm(aside, { force: true });
+    }
+  });
+}
+
+function unlessGone(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
 }
 
 /** Prints the bytes of a file of the sandbox. */
@@ -59,24 +100,56 @@ export async function downloadTree(context: Context, from: string, to: string, a
   const progress = new Progress(from, null, context.err, systemClock);
   response.on('data', (chunk: Buffer) => progress.add(chunk.length)).pause();
   const own = new OwnPlaces([]);
-  const folder = await mkdtemp(join(tmpdir(), 'sandboxctl-'));
-  const journal = new UploadJournal(folder);
-  const { signal } = new AbortController();
-  try {
-    await unpackArchive(
-      { path: bytePath(to), data: response.iterator({ destroyOnReturn: false }), signal },
-      { own, journal },
-    );
-  } catch (error) {
-    throw response.complete ? error : broken(from);
-  } finally {
-    await journal.close();
-    await rm(folder, { recursive: true, force: true });
-    await progress.end();
-  }
+  await interruptible(async (signal) => {
+    endWith(signal, response);
+    const folder = await mkdtemp(join(tmpdir(), 'sandboxctl-'));
+    const journal = new UploadJournal(folder);
+    try {
+      await unpackArchive(
+        { path: bytePath(to), data: response.iterator({ destroyOnReturn: false }), signal },
+        { own, journal },
+      );
+    } catch (error) {
+      throw response.complete ? error : broken(from);
+    } finally {
+      await journal.close();
+      await rm(folder, { recursive: true, force: true });
+      await progress.end();
+    }
+  });
 }
 
-async function receive({ client, err }: Context, from: string, as: AsUser, file: FileHandle): Promise<void> {
+/** Has an answer end once the command is interrupted, or at once if it is; returns what ends that. */
+function endWith(interrupted: AbortSignal, response: IncomingMessage): () => void {
+  const leave = () => response.destroy();
+  if (interrupted.aborted) leave();
+  interrupted.addEventListener('abort', leave);
+  return () => interrupted.removeEventListener('abort', leave);
+}
+
+/** Passes bytes on to what has no positions. */
+async function pass(
+  { client }: Context,
+  from: string,
+  as: AsUser,
+  file: FileHandle,
+  interrupted: AbortSignal,
+): Promise<void> {
+  const response = await client.stream('/files', { type: BYTES, query: { path: from, ...as } });
+  endWith(interrupted, response);
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    for (let done = 0; done < chunk.length; ) done += (await file.write(chunk, done)).bytesWritten;
+  }
+  if (!response.complete) throw broken(from);
+}
+
+async function receive(
+  { client, err }: Context,
+  from: string,
+  as: AsUser,
+  file: FileHandle,
+  interrupted: AbortSignal,
+): Promise<void> {
   const query = { path: from, ...as };
   let progress: Progress | null = null;
   let position = 0;
@@ -84,16 +157,19 @@ async function receive({ client, err }: Context, from: string, as: AsUser, file:
   for (let tries = 0; ; tries++) {
     const resumed = position > 0 && etag ? { range: `bytes=${position}-`, 'if-range': etag } : {};
     const response = await client.stream('/files', { type: BYTES, query, headers: resumed });
+    const stay = endWith(interrupted, response);
     if (response.statusCode !== 206) position = 0;
     etag = response.headers.etag;
     const length = response.headers['content-length'];
     progress ??= new Progress(from, length === undefined ? null : Number(length), err, systemClock);
     const before = position;
     position = await store(response, file, position, progress);
+    stay();
     if (response.complete) break;
+    if (interrupted.aborted) throw broken(from);
     if (position > before) tries = 0;
     if (tries === TRIES_MAX || !etag) throw broken(from);
-    await pause(RETRY_MS, new AbortController().signal);
+    await pause(RETRY_MS, interrupted);
   }
   await file.truncate(position);
   await progress.end();

@@ -247,6 +247,11 @@ class Unpacking {
     const directory = await this.#inside.directory(names.slice(0, -1));
     const name = names.at(-1) as BytePath;
     await this.#own.checkName(joined(directory.real, name));
+    const found = await directory.look(name);
+    if (found && !found.isFile() && !found.isSymbolicLink() && !found.isDirectory()) {
+      const path = shownBytes(joined(directory.real, name)).text;
+      throw new ApiError('not_a_file', `${path} is no file: nothing takes its place.`, { path });
+    }
     try {
       renameSync(aside, directory.at(name));
     } catch (error) {

@@ -1,5 +1,17 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -10,6 +22,7 @@ import { cp } from '../../../src/ctl/files/cp.ts';
 import { Output } from '../../../src/ctl/terminal/output.ts';
 import { type Ended, run, start } from '../../support/ctl/sandboxctl.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
+import { eventually } from '../../support/eventually.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -81,6 +94,73 @@ it('copies whole trees with -r, their contents with /., and says what is missing
   await expect(copy([here, there])).rejects.toThrow(/^one side must be in the sandbox/);
   await expect(copy([':relative', here])).rejects.toMatchObject({ exit_code: 2 });
 });
+
+it('writes into what is there, through links, and replaces nothing', async () => {
+  writeFileSync(join(there, 'ten'), '0123456789');
+  writeFileSync(join(here, 'target'), 'longer than what is copied to it');
+  chmodSync(join(here, 'target'), 0o4751);
+  symlinkSync('target', join(here, 'link'));
+  linkSync(join(here, 'target'), join(here, 'second'));
+  const { ino } = statSync(join(here, 'target'));
+  await copy([`:${there}/ten`, join(here, 'link')]);
+  expect(lstatSync(join(here, 'link')).isSymbolicLink()).toBe(true);
+  expect(readFileSync(join(here, 'second'), 'utf8')).toBe('0123456789');
+  expect(statSync(join(here, 'target'))).toMatchObject({ ino, nlink: 2 });
+  expect(statSync(join(here, 'target')).mode & 0o777).toBe(0o751);
+
+  symlinkSync('none', join(here, 'dangling'));
+  await expect(copy([`:${there}/ten`, join(here, 'dangling')])).rejects.toThrow(
+    /dangling is a link to what is not there$/,
+  );
+  execFileSync('mkfifo', [join(here, 'pipe')]);
+  const read = spawn('cat', [join(here, 'pipe')]);
+  await copy([`:${there}/ten`, join(here, 'pipe')]);
+  expect(await text(read.stdout)).toBe('0123456789');
+  const server = createServer().listen(join(here, 'socket'));
+  await once(server, 'listening');
+  await expect(copy([`:${there}/ten`, join(here, 'socket')])).rejects.toThrow(/socket is no file/);
+  server.close();
+  if (process.getuid?.() === 0) {
+    execFileSync('mknod', [join(here, 'null'), 'c', '1', '3']);
+    await copy([`:${there}/ten`, join(here, 'null')]);
+    expect(lstatSync(join(here, 'null')).isCharacterDevice()).toBe(true);
+  }
+  expect(readdirSync(here).filter((name) => name.startsWith('.'))).toEqual([]);
+});
+
+it('replaces no pipe in a tree either', async () => {
+  mkdirSync(join(there, 'tree'));
+  writeFileSync(join(there, 'tree/pipe'), 'a file');
+  execFileSync('mkfifo', [join(here, 'pipe')]);
+  await expect(copy([`:${there}/tree/.`, here], true)).rejects.toThrow(/pipe is no file/);
+  expect(lstatSync(join(here, 'pipe')).isFIFO()).toBe(true);
+});
+
+it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  'that is interrupted by %s leaves nothing behind, and ends by it',
+  async (signal) => {
+    mkdirSync(join(there, 'tree'));
+    execFileSync('truncate', ['-s', '4T', join(there, 'endless')]);
+    execFileSync('sh', ['-c', 'head -c 500000000 /dev/zero > "$0"', join(there, 'tree/large')]);
+    for (const args of [
+      ['cp', `:${there}/endless`, join(here, 'file')],
+      ['cp', '-r', `:${there}/tree`, join(here, 'tree')],
+    ]) {
+      const scratch = scratchFolder();
+      const program = start(args, { ...env, TMPDIR: scratch });
+      await eventually(() => expect(hiddenIn(here).length).toBeGreaterThan(0));
+      program.child.kill(signal);
+      expect(await once(program.child, 'exit')).toEqual([null, signal]);
+      expect([hiddenIn(here), readdirSync(scratch)]).toEqual([[], []]);
+    }
+  },
+);
+
+function hiddenIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.includes('.sandboxd'),
+  );
+}
 
 it('lists, describes, makes, moves, removes and watches', async () => {
   const watching = start(['watch', '-r', there], env);
