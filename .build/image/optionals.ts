@@ -23,6 +23,7 @@ const SOURCES: Record<string, string> = {
     "module.exports = (() => { throw new Error('bodies of forms and streams are left out'); })();",
   'http-2': "module.exports = () => { throw new Error('HTTP/2 is left out'); };",
   undici: `export { default as Pool } from '${UNDICI}/dispatcher/pool.js';
+    export { default as Client } from '${UNDICI}/dispatcher/client.js';
     export { default as buildConnector } from '${UNDICI}/core/connect.js';`,
 };
 

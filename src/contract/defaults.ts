@@ -44,6 +44,8 @@ export const ENDPOINT_FAILURES = 3;
 export const ENDPOINT_BACKOFF_CAP_MS = 30 * SECOND_MS;
 /** A response body is read up to this many bytes, so that its connection can be reused; a longer one is cut off. */
 export const RESPONSE_READ_BYTES = 64 * 1024;
+/** The names and values of a response's headers together; above what servers in use send, and a receiver's to fill. */
+export const RESPONSE_HEADERS_MAX_BYTES = 64 * 1024;
 /** Bytes of a response body that are kept with the attempt: enough for an error message. */
 export const RESPONSE_KEEP_BYTES = 1024;
 /** Characters of the line that says why an attempt failed: it may hold text of the receiver. */

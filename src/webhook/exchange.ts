@@ -32,12 +32,22 @@ export interface RequestTarget extends Target {
   query: string;
 }
 
+/** A connection as a request sees it. */
+export interface UsedConnection {
+  /** Answers that it has carried. */
+  answers: number;
+}
+
 /** One request and its response; resolves once. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #clock: Clock;
   readonly #target: RequestTarget;
   readonly #lookup: Pick<SharedLookup, 'isPending'>;
   readonly #resolve: (result: AttemptResult) => void;
+  /** Sends the request once more, on a new connection; null once that is done. */
+  #again: (() => void) | null;
+  #connection: UsedConnection | null = null;
+  #has_begun = false;
   #controller: Dispatcher.DispatchController | null = null;
   readonly #end_ms: number;
   #timer: Timer;
@@ -55,13 +65,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
     target: RequestTarget,
     lookup: Pick<SharedLookup, 'isPending'>,
     resolve: (result: AttemptResult) => void,
+    again: () => void,
   ) {
     this.#clock = runTime(clock);
     this.#target = target;
     this.#lookup = lookup;
     this.#resolve = resolve;
+    this.#again = again;
     this.#end_ms = this.#clock.monotonicMs() + timeout_ms;
     this.#timer = this.#clock.after(timeout_ms, () => this.#timeOut(timeout_ms));
+  }
+
+  /** Notes which connection carries the request. */
+  over(connection: UsedConnection): void {
+    this.#connection = connection;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -69,6 +86,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#endExchange ??= beginExchange();
     // The deadline passed while this request waited for a connection: nothing of it may be sent.
     if (this.#given_up) controller.abort(new Error('given up'));
+  }
+
+  onResponseStarted(): void {
+    this.#has_begun = true;
   }
 
   onResponseStart(
@@ -100,6 +121,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    if (this.#connection) this.#connection.answers += 1;
     this.#finish(null);
   }
 
@@ -109,8 +131,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     const kind = attemptErrorOf(error, this.#is_resolving);
+    if (kind === 'reset' && this.#sendAgain()) return;
     this.#detail = this.#detailOf(kind, error);
     this.#finish(kind);
+  }
+
+  /**
+   * Sends the request once more if the receiver closed a kept connection as it was used: that says nothing of the
+   * request. Receivers know a repeated event by its id. Returns whether it did.
+   */
+  #sendAgain(): boolean {
+    const again = this.#again;
+    const is_kept = this.#connection !== null && this.#connection.answers > 0;
+    if (again === null || !is_kept || this.#has_begun || this.#given_up) return false;
+    this.#again = null;
+    this.#controller = null;
+    this.#connection = null;
+    again();
+    return true;
   }
 
   get #is_resolving(): boolean {

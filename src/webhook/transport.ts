@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
-import type { Pool } from 'undici';
+import type { Client, Dispatcher, Pool } from 'undici';
 import { type Clock, runTime } from '../base/clock.ts';
-import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
+import { CONNECT_TIMEOUT_MS, RESPONSE_HEADERS_MAX_BYTES } from '../contract/defaults.ts';
 import { CONNECT_TIMEOUT } from './attempt-error.ts';
 import { blockedDetail, type Target } from './error-detail.ts';
-import { Exchange, type RequestTarget } from './exchange.ts';
+import { Exchange, type RequestTarget, type UsedConnection } from './exchange.ts';
 import { SharedLookup } from './lookup.ts';
 import type { AttemptResult } from './retry.ts';
 import type { Connector } from './tunnelled.ts';
@@ -25,7 +25,7 @@ export interface Transport {
 }
 
 /** What of the HTTP library is used: the built programs have nothing else of it. */
-type HttpLibrary = Pick<typeof import('undici'), 'Pool' | 'buildConnector'>;
+type HttpLibrary = Pick<typeof import('undici'), 'Client' | 'Pool' | 'buildConnector'>;
 
 /** Makes the way to connections that lead through somebody else; `secure` does TLS over a stream, without a time limit. */
 export type MakeConnector = (secure: Connector) => Connector;
@@ -40,6 +40,8 @@ export class HttpTransport implements Transport {
   #loading: Promise<HttpLibrary> | null = null;
   /** The connections to each origin. */
   readonly #pools = new Map<string, Pool>();
+  /** Connections of a single request. */
+  readonly #alone = new Set<Client>();
   /** The parsed URL of the last request: nearly all go to the same one. */
   #target: RequestTarget | null = null;
   #is_closed = false;
@@ -74,24 +76,45 @@ export class HttpTransport implements Transport {
     return this.#loading;
   }
 
-  #poolOf(origin: string, { Pool, buildConnector }: HttpLibrary): Pool {
-    const pool = new Pool(origin, {
+  #poolOf(origin: string, library: HttpLibrary): Pool {
+    const pool = new library.Pool(origin, {
+      ...this.#options(library),
       connections: this.#connections,
+      factory: (url, options: Client.Options) => counted(new library.Client(url, options)),
+    });
+    this.#pools.set(origin, pool);
+    // Its requests then fail, as on connections that `close` has closed.
+    if (this.#is_closed) void pool.destroy();
+    return pool;
+  }
+
+  /** Sends one request on a connection of its own. */
+  #sendAlone(
+    origin: string,
+    library: HttpLibrary,
+    request: Dispatcher.DispatchOptions,
+    exchange: Exchange,
+  ): void {
+    const client = new library.Client(origin, this.#options(library));
+    this.#alone.add(client);
+    client.dispatch(request, exchange);
+    void (this.#is_closed ? client.destroy() : client.close()).finally(() => this.#alone.delete(client));
+  }
+
+  #options({ buildConnector }: HttpLibrary): Client.Options {
+    return {
       pipelining: 1,
       allowH2: false,
       // Whatever the environment says: the built programs leave the other parser out.
       useMilo: false,
+      maxHeaderSize: RESPONSE_HEADERS_MAX_BYTES,
       // One deadline holds for the whole attempt; the library's own would start anew in each phase.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: this.#connector
         ? this.#connector(buildConnector({ timeout: 0, allowH2: false }))
         : limited(this.#clock, buildConnector({ timeout: 0, allowH2: false, lookup: this.#lookup.lookup })),
-    });
-    this.#pools.set(origin, pool);
-    // Its requests then fail, as on connections that `close` has closed.
-    if (this.#is_closed) void pool.destroy();
-    return pool;
+    };
   }
 
   /** See `Transport.send`. */
@@ -100,10 +123,12 @@ export class HttpTransport implements Transport {
     const { origin, path } = target;
     if (this.#lookup.refusesLiteral(target.hostname)) return Promise.resolve(refused(target));
     return new Promise((resolve) => {
-      const exchange = new Exchange(this.#clock, timeout_ms, target, this.#lookup, resolve);
+      const request = { path, method: 'POST', headers, body } as const;
+      const again = () => this.#sendAlone(origin, this.#library as HttpLibrary, request, exchange);
+      const exchange = new Exchange(this.#clock, timeout_ms, target, this.#lookup, resolve, again);
       const dispatch = (library: HttpLibrary) => {
         const pool = this.#pools.get(origin) ?? this.#poolOf(origin, library);
-        pool.dispatch({ path, method: 'POST', headers, body }, exchange);
+        pool.dispatch(request, exchange);
       };
       if (this.#library) dispatch(this.#library);
       else void this.#load().then(dispatch);
@@ -121,8 +146,22 @@ export class HttpTransport implements Transport {
   async close(): Promise<void> {
     this.#is_closed = true;
     await this.#loading;
-    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
+    await Promise.all([...this.#pools.values(), ...this.#alone].map((each) => each.destroy()));
   }
+}
+
+/** Tells each exchange over `client` which connection it uses. */
+function counted(client: Client): Client {
+  const connection: UsedConnection = { answers: 0 };
+  client.on('disconnect', () => {
+    connection.answers = 0;
+  });
+  const dispatch = client.dispatch.bind(client);
+  client.dispatch = (options: Dispatcher.DispatchOptions, exchange: Dispatcher.DispatchHandler) => {
+    (exchange as Exchange).over(connection);
+    return dispatch(options, exchange);
+  };
+  return client;
 }
 
 /** An attempt at an address that may not be dialled. */

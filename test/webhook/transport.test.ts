@@ -106,6 +106,57 @@ describe('an attempt', () => {
     expect(server.connections).toBeLessThanOrEqual(2);
   });
 
+  it.each(['end', 'resetAndDestroy'] as const)(
+    'is made again on a new connection if a kept one is closed as it is used (%s)',
+    async (how) => {
+      const server = await rawServer(({ socket, connection }) => {
+        if (connection === 1 && server.requests.length > 1) socket[how]();
+        else socket.write(`${OK_HEAD}Content-Length: 0\r\n\r\n`);
+      });
+      const sender = transport(1);
+      const results = [];
+      for (let i = 0; i < 3; i++) results.push(await sender.send(request(server.url), TIMEOUT_MS));
+      expect(results.map(({ status }) => status)).toEqual([200, 200, 200]);
+      const [, first, second] = server.requests;
+      expect(server.requests).toHaveLength(4);
+      expect([second?.connection, second?.head, second?.body]).toEqual([2, first?.head, first?.body]);
+    },
+  );
+
+  it('is made again once only, not on a new connection, and not once an answer has begun', async () => {
+    const sent = async (answer: (request: RawRequest, count: number) => void, attempts: number) => {
+      const server = await rawServer((received) => answer(received, server.requests.length));
+      const sender = transport(1);
+      let last: AttemptResult | null = null;
+      for (let i = 0; i < attempts; i++) last = await sender.send(request(server.url), TIMEOUT_MS);
+      expect(last).toMatchObject({ status: null, error: 'reset' });
+      return server.requests.length;
+    };
+    const answered = `${OK_HEAD}Content-Length: 0\r\n\r\n`;
+    expect(await sent(({ socket }) => socket.end(), 1)).toBe(1);
+    expect(await sent(({ socket }, count) => (count === 1 ? socket.write(answered) : socket.end()), 2)).toBe(
+      3,
+    );
+    const begun = (count: number) => (count === 1 ? answered : 'HTTP/1.1 2');
+    expect(
+      await sent(({ socket }, count) => {
+        socket.write(begun(count));
+        if (count > 1) socket.end();
+      }, 2),
+    ).toBe(2);
+  });
+
+  it.each([
+    ['interim answers', `${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(3)}${OK_HEAD}`],
+    ['60 KiB of headers', `${OK_HEAD}X-Big: ${'x'.repeat(60 * 1024)}\r\n`],
+    ['no reason', 'HTTP/1.1 200\r\n'],
+    ['an empty line before', `\r\n${OK_HEAD}`],
+    ['bytes beyond ASCII', `${OK_HEAD}X: \xfc\r\n`],
+  ])('believes an answer with %s', async (_name, head) => {
+    const result = await attempt(({ socket }) => socket.write(`${head}Content-Length: 0\r\n\r\n`, 'latin1'));
+    expect(result).toMatchObject({ status: 200, error: null });
+  });
+
   it('takes no more connections than it may', async () => {
     const waiting: RawRequest[] = [];
     const server = await rawServer((received) => {
@@ -159,7 +210,7 @@ describe('a transport error', () => {
     ['garbage', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['a second Content-Length', `${OK_HEAD}Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde`],
     ['headers of a megabyte', `${OK_HEAD}X-Big: ${'a'.repeat(2 ** 20)}\r\n\r\n`],
-    ['three thousand headers', `${OK_HEAD}${'X-Many: 0123456789\r\n'.repeat(3_000)}\r\n`],
+    ['ten thousand headers', `${OK_HEAD}${'X-Many: 0123456789\r\n'.repeat(10_000)}\r\n`],
     ['an upgrade nobody asked for', 'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'],
     [
       'both a length and chunks',
