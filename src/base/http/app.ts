@@ -18,7 +18,7 @@ import type { Log } from '../log.ts';
 import { problemOf } from '../schema.ts';
 import { bodies } from './bodies.ts';
 import { answerError, NO_PATH } from './errors.ts';
-import { hostLines } from './host-lines.ts';
+import { headerLines, hostLines } from './host-lines.ts';
 import { convertQuery } from './query.ts';
 import { requestIds } from './request-ids.ts';
 import { RoutePaths } from './route-paths.ts';
@@ -108,11 +108,13 @@ function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): ApiErro
   return new ApiError('method_not_allowed');
 }
 
-/** Throws `invalid_request` if the target host is missing or ambiguous. Source: RFC 9112, sections 3.2 and 3.2.2. */
+/** Throws `invalid_request` if the target host is missing or ambiguous, or the token is. Source: RFC 9112, sections 3.2 and 3.2.2. */
 function checkTarget({ rawHeaders, headers, url = '', httpVersion }: IncomingMessage): void {
   const hosts = hostLines(rawHeaders);
   if (hosts > 1) throw invalidField('Host', 'must be given once');
   if (hosts === 0 && httpVersion === '1.1') throw invalidField('Host', 'is required');
+  if (headers.authorization !== undefined && headerLines(rawHeaders, 'authorization') > 1)
+    throw invalidField('Authorization', 'must be given once');
   const [, authority] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];
   if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase()) {
     throw invalidField('Host', 'must be the authority of the URL');

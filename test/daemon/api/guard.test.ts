@@ -85,6 +85,17 @@ describe('the guard', () => {
     }
   });
 
+  it('reads every copy of a header that it decides by', async () => {
+    const { call, publish, port, token } = await startDelivering();
+    const own = `http://localhost:${port}`;
+    expect((await publish('{}', { origin: [own, 'http://example.test'] as never })).status).toBe(403);
+    const authorization = [`Bearer ${token}`, 'Bearer x'];
+    for (const copies of [authorization, authorization.toReversed()])
+      expect(
+        (await call('GET', '/api/v1/sandbox', { headers: { authorization: copies as never } })).status,
+      ).toBe(400);
+  });
+
   it('answers no preflight and sets no CORS header', async () => {
     const { call, port } = await startDelivering();
     const answer = await call('OPTIONS', PUBLISH, {
