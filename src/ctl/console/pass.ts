@@ -1,6 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { sendHead } from '../../base/http/send-head.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
 import type { Client } from '../api/client.ts';
 import { Failure } from '../failure.ts';
@@ -60,21 +61,30 @@ export async function passRequest(
     });
   } catch (error) {
     if (response.destroyed) return;
-    const message = error instanceof Failure ? error.message : 'The daemon does not answer.';
-    const body = JSON.stringify(errorBody(new ApiError('bad_gateway', message)));
-    response.writeHead(BAD_GATEWAY, { 'content-type': 'application/json', ...GUARDS }).end(body);
+    refuse(response, error instanceof Failure ? error.message : 'The daemon does not answer.');
     return;
   }
   const type = answer.headers['content-type'] ?? '';
-  response.writeHead(answer.statusCode ?? BAD_GATEWAY, {
+  const headers = {
     ...picked(answer, ANSWER_HEADERS),
     ...(answer.statusCode === 204
       ? {}
       : { 'content-type': TYPES.test(type) ? type : 'application/octet-stream' }),
     ...GUARDS,
-  });
-  response.flushHeaders();
+  };
+  try {
+    sendHead(response, answer.statusCode ?? BAD_GATEWAY, Object.entries(headers) as [string, string][]);
+  } catch {
+    answer.destroy();
+    refuse(response, 'The answer of the daemon cannot be passed on.');
+    return;
+  }
   await pipeline(answer, response).catch(() => response.destroy());
+}
+
+function refuse(response: ServerResponse, message: string): void {
+  const body = JSON.stringify(errorBody(new ApiError('bad_gateway', message)));
+  response.writeHead(BAD_GATEWAY, { 'content-type': 'application/json', ...GUARDS }).end(body);
 }
 
 /** Passes a WebSocket on, message by message. */
