@@ -52,6 +52,21 @@ const UPGRADE =
   '\nConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
 
 describe('a hostile server in a sandbox', () => {
+  it('gets and gives header bytes as they came, in any order of headers', async () => {
+    const value = Buffer.from('attachment; filename="ü€.txt"').toString('latin1');
+    const { send, received } = await scene((socket) => {
+      const head = `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Disposition: ${value}\r\nX-Other: ${value}\r\n\r\nhi`;
+      socket.end(head, 'latin1');
+    });
+    const sent = 'attachment; filename="ü€.txt"';
+    const answer = await send(
+      `POST /\nContent-Length: 2\nContent-Disposition: ${sent}\nX-Other: ${sent}\nConnection: close`,
+      'ab',
+    );
+    expect(String(answer).split(sent).length + String(answer).split(value).length - 2).toBe(2);
+    expect((received[0] ?? '').split(value)).toHaveLength(3);
+  });
+
   it.each([
     [
       'a switch of protocols that nobody asked for',
