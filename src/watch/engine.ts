@@ -20,6 +20,7 @@ import { OverflowGuess } from './signals/overflow.ts';
 import { PendingNames, type Signal } from './signals/pending-names.ts';
 import { RootWatch } from './signals/root-watch.ts';
 import { WatchSet } from './signals/watch-set.ts';
+import { SilentWrites } from './silent-writes.ts';
 import { initialStatus } from './status.ts';
 
 /** The part of a log that the watch needs, small enough to cross a thread boundary as messages. */
@@ -115,6 +116,7 @@ class TreeWatch implements Service {
   readonly #vanished = new Vanished();
   readonly #watch_set: WatchSet;
   readonly #scanner: DirectoryScanner;
+  readonly #silent: SilentWrites;
   readonly #mounts: RemoteMounts;
   readonly #rescan: PeriodicRescan;
   readonly #root: RootWatch;
@@ -152,6 +154,7 @@ class TreeWatch implements Service {
     };
     const ignored = compileIgnored(watch_dir, options.ignore, own_paths);
     this.#scanner = new DirectoryScanner({ ...shared, ignored, disk });
+    this.#silent = new SilentWrites(shared);
     this.#rescan = new PeriodicRescan({
       clock,
       watch_set: this.#watch_set,
@@ -174,6 +177,7 @@ class TreeWatch implements Service {
         ...shared,
         vanished: this.#vanished,
         scanner: this.#scanner,
+        silent: this.#silent,
         root: this.#root,
         overflow: this.#overflow,
         store,
@@ -253,7 +257,7 @@ class TreeWatch implements Service {
 
   #nextDueMs(): number | null {
     if (this.#kicked || this.#scanner.size > 0) return this.#options.clock.monotonicMs();
-    const due = [this.#pending.nextDueMs(), this.#root.nextDueMs()];
+    const due = [this.#pending.nextDueMs(), this.#root.nextDueMs(), this.#silent.nextDueMs()];
     // Vanished nodes expire only after all earlier names are observed, and those wake the loop by themselves.
     const can_expire =
       this.#pass.is_scanned && this.#vanished.firstAfter() < this.#pending.oldestGeneration();
@@ -296,6 +300,7 @@ class TreeWatch implements Service {
   #signal(dir: TreeNode, signal: Signal, name: string | null, own: boolean): void {
     this.#overflow.signal();
     if (!dir.known) return;
+    this.#silent.signal(dir);
     // A signal does not carry the bytes of a name that is not UTF-8; a scan of the directory finds them.
     if (name === null || name.includes('\ufffd')) this.#scanner.add(dir, false);
     else if (!this.#scanner.isIgnored(dir, name)) this.#pending.signal(dir, name, signal, own);

@@ -27,6 +27,7 @@ import type { OverflowGuess } from './signals/overflow.ts';
 import type { PendingNames } from './signals/pending-names.ts';
 import type { RootWatch } from './signals/root-watch.ts';
 import type { WatchSet } from './signals/watch-set.ts';
+import type { SilentWrites } from './silent-writes.ts';
 
 interface ReconcilePassOptions {
   tree: Tree;
@@ -34,6 +35,7 @@ interface ReconcilePassOptions {
   vanished: Vanished;
   prober: Prober;
   scanner: DirectoryScanner;
+  silent: SilentWrites;
   watch_set: WatchSet;
   mounts: RemoteMounts;
   root: RootWatch;
@@ -85,14 +87,17 @@ export class ReconcilePass {
 
   /** Runs one pass. */
   async step(): Promise<PassResult> {
-    const { tree, pending, scanner, prober, root, clock } = this.#options;
+    const { tree, pending, scanner, silent, prober, root, clock } = this.#options;
     const readable = root.check();
     if (readable) scanner.run();
+    silent.run(readable && !this.#baseline);
     const names = pending.take(this.#part(OBSERVATIONS_MAX));
     const expired = readable ? this.#expired() : new Set<never>();
     if (this.#baseline_complete) tree.markChanged(tree.root);
-    if (names.length === 0 && expired.size === 0 && tree.unstored === 0)
-      return scanner.size > 0 ? 'more' : 'idle';
+    if (names.length === 0 && expired.size === 0 && tree.unstored === 0) {
+      if (silent.is_comparing) await nextTurn();
+      return scanner.size > 0 || silent.is_comparing ? 'more' : 'idle';
+    }
     const racy_after_ms = clock.wallMs() - KERNEL_TICK_MS;
     const taken = prober.observe(names, expired);
     const classified = classify(tree, {

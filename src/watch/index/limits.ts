@@ -14,6 +14,10 @@ export const ABSENT_POLL_MS = 1_000;
 export const RESCAN_MIN_MS = 2_000;
 /** Periodic rescans take at most 1 / 20 of the time. */
 export const RESCAN_SHARE = 20;
+/** Comparisons for writes without a signal take at most 1 / 50 of the time: a sandbox may signal without end. */
+export const SILENT_SHARE = 50;
+/** Files compared for that in one pass: about a millisecond, by which other events are late. */
+export const COMPARED_AT_ONCE = 200;
 /** Names known of one remote file system, and in one directory of it: each costs memory, and a hostile one has no end. */
 export const REMOTE_NAMES_MAX = 100_000;
 /** Differences of one remote file system in `REMOTE_ASIDE_MS` that no signal announced: a hostile one differs at each look. */

@@ -104,6 +104,17 @@ export class PendingNames {
     if (pending.generation === 0) this.#put(pending, this.#listed);
   }
 
+  /** Whether a name is pending. */
+  has(dir: TreeNode, name: string): boolean {
+    return this.#by_dir.get(dir)?.has(name) ?? false;
+  }
+
+  /** Adds a name that was written without a signal: its other writes within `WRITE_GATHER_MS` are of the same burst. */
+  addWritten(dir: TreeNode, name: string): void {
+    const pending = this.#get(dir, name);
+    if (pending.generation === 0) this.#put(pending, this.#written);
+  }
+
   /** Puts an observation back: to be due at once, after `GATHER_MS`, or when vanished nodes have expired. */
   requeue(observation: Observation, when: 'now' | 'gathered' | 'vanished'): void {
     const pending = this.#get(observation.dir, observation.name, observation.happened_at_ms);
