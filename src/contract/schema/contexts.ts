@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { PATH_MAX_CHARACTERS } from '../defaults.ts';
-import { environmentOf, namedObject, orNull, PlainText, Time } from './field.ts';
+import { environmentOf } from './environment.ts';
+import { namedObject, orNull, PlainText, Time } from './field.ts';
 import { PtySizeBody } from './process-request.ts';
 import { integerFrom } from './query.ts';
 

@@ -1,5 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox';
-import { VARIABLES_MAX } from '../defaults.ts';
+import { type TSchema, Type } from 'typebox';
 
 /** Pieces of schemas that every subject uses. Both programs load schemas with their routes, never at their start. */
 
@@ -26,14 +25,3 @@ export const OptionalTime = orNull(Time);
 
 /** A text that a system call takes. */
 export const PlainText = Type.String({ pattern: '^[^\\u0000]*$', description: 'a string without NUL' });
-
-/** Environment variables: a value, or something else that `value` allows, by name. */
-export function environmentOf<Value extends TSchema>(value: Value) {
-  // `Type.Record` does not check names with a line break.
-  return Type.Unsafe<Record<string, Static<Value>>>({
-    type: 'object',
-    maxProperties: VARIABLES_MAX,
-    propertyNames: { pattern: '^[^=\\u0000]+$', description: 'non-empty text without = and NUL' },
-    additionalProperties: value,
-  });
-}

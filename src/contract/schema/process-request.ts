@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { KEPT_TEXT_MAX, PATH_MAX_CHARACTERS, READY_TEXT_MAX } from '../defaults.ts';
 import { RESTART_POLICIES } from '../processes.ts';
-import { environmentOf, namedObject, PlainText } from './field.ts';
+import { environmentOf } from './environment.ts';
+import { namedObject, PlainText } from './field.ts';
 import { integerFrom } from './query.ts';
 
 /** Schemas of the bodies of the process routes. Contract section 4, "Processes". */

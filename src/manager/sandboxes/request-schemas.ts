@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { BURST_MIN_BYTES, SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
 import { TEMPLATE } from '../../contract/sandboxes.ts';
-import { environmentOf, namedObject, PlainText } from '../../contract/schema/field.ts';
+import { environmentOf } from '../../contract/schema/environment.ts';
+import { namedObject, PlainText } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 
