@@ -65,7 +65,7 @@ export class SilentWrites {
     }
     const began_ms = clock.monotonicMs();
     const due_ms = this.nextDueMs();
-    if (due_ms === null || due_ms > began_ms) return;
+    if (due_ms === null || (!this.#round && due_ms > began_ms)) return;
     this.#round ??= this.#begin();
     let left = COMPARED_AT_ONCE;
     let is_over: boolean | undefined = false;

@@ -124,6 +124,7 @@ describe('sandboxctl run', () => {
       .end();
     expect([code, stdout, stderr]).toEqual([7, '/tmp\n', '1 x=y\n']);
     expect((await daemon.ctl('run', '--', 'sh', '-c', 'kill -9 $$').end()).code).toBe(137);
+    expect((await daemon.ctl('run', '--', 'sh', '-c', 'kill -37 $$').end()).code).toBe(165);
     expect((await daemon.ctl('run', '--timeout', '1ms', '--', 'sleep', '1000').end()).code).toBe(143);
   });
 

@@ -21,8 +21,7 @@ function stat(ino: number, more: Partial<FileStat> = {}): FileStat {
 }
 
 /** A directory of so many files, whose probes take a millisecond each; `changed`: how each name looks now. */
-function trial(files: number) {
-  const clock = new ManualClock();
+function trial(files: number, clock = new ManualClock()) {
   const root = new TreeNode(1, null, '/w', stat(1, { mode: DIRECTORY }));
   const tree = new Tree(root);
   const names = Array.from({ length: files }, (_, i) => `f${i}`);
@@ -73,6 +72,20 @@ describe('the comparison of what was signalled', () => {
     }
     expect(state.probes).toBe(files);
     expect(silent.nextDueMs()).toBe(clock.monotonicMs() + files * SILENT_SHARE);
+  });
+
+  it('goes on while the clock does', () => {
+    class RunningClock extends ManualClock {
+      override monotonicMs(): number {
+        this.freeze(0.001);
+        return super.monotonicMs();
+      }
+    }
+    const { clock, root, state, silent } = trial(2 * COMPARED_AT_ONCE, new RunningClock());
+    silent.signal(root);
+    clock.freeze(RESCAN_MIN_MS);
+    for (let i = 0; i < 3; i++) silent.run(true);
+    expect([state.probes, silent.is_comparing]).toEqual([2 * COMPARED_AT_ONCE, false]);
   });
 
   it('ends where names come and go meanwhile', () => {
