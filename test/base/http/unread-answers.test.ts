@@ -1,9 +1,11 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { UnreadAnswers } from '../../../src/base/http/unread-answers.ts';
+import { UNREAD_MAX_BYTES } from '../../../src/contract/defaults.ts';
 
 describe('answers that nobody takes', () => {
-  const MIB = 1024 * 1024;
+  /** A part of what they may hold together. */
+  const PART = UNREAD_MAX_BYTES / 32;
 
   /** A connection that has sent `sent` bytes of an answer, of which `waiting` are still here. */
   function connection(sent: number, waiting: number): Socket & { taken: number } {
@@ -26,9 +28,9 @@ describe('answers that nobody takes', () => {
   it('are cut with their connections, the largest first, once they hold too much', () => {
     const look = looking();
     const [small, large, larger] = [
-      connection(5, 10 * MIB),
-      connection(5, 12 * MIB),
-      connection(5, 20 * MIB),
+      connection(5, 10 * PART),
+      connection(5, 12 * PART),
+      connection(5, 20 * PART),
     ];
     look([small, large, larger]);
     expect([small, large, larger].map(({ destroyed }) => destroyed)).toEqual([false, false, false]);
@@ -38,12 +40,12 @@ describe('answers that nobody takes', () => {
 
   it('are left while they are taken, however slowly, and while they are small together', () => {
     const look = looking();
-    const slow = connection(5, 40 * MIB);
+    const slow = connection(5, 40 * PART);
     look([slow]);
     slow.taken += 1;
     look([slow]);
     expect(slow.destroyed).toBe(false);
-    const few = [connection(5, 10 * MIB), connection(5, 20 * MIB)];
+    const few = [connection(5, 10 * PART), connection(5, 20 * PART)];
     const see = looking();
     for (let i = 0; i < 3; i++) see(few);
     expect(few.some(({ destroyed }) => destroyed)).toBe(false);
