@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLog } from '../../src/base/log.ts';
+import { PUBLISHES_WAITING_MAX_BYTES } from '../../src/contract/defaults.ts';
 import { ApiError } from '../../src/contract/errors.ts';
 import type { SandboxEvent } from '../../src/contract/events.ts';
 import { emitUntilStored, Publisher } from '../../src/daemon/publisher.ts';
@@ -234,18 +235,19 @@ describe('publishes that wait for their answer', () => {
   it('are refused at once beyond a number of bytes, small ones apart, and are taken again once some are answered', async () => {
     const { publisher, answers } = hanging();
     const large = 'x'.repeat(MIB);
-    const waiting = Array.from({ length: 32 }, () => publisher.publish(large));
+    const LARGE_ONES = PUBLISHES_WAITING_MAX_BYTES / MIB;
+    const waiting = Array.from({ length: LARGE_ONES }, () => publisher.publish(large));
     await expect(publisher.publish(large)).rejects.toMatchObject({
       code: 'outbox_unavailable',
       details: { retry_after_s: 1 },
     });
     const small = publisher.publish('x'.repeat(64 * 1024));
-    expect(answers.length).toBe(33);
+    expect(answers.length).toBe(LARGE_ONES + 1);
     answers[0]?.();
     await waiting[0];
     waiting.push(publisher.publish(large));
     for (const answer of answers) answer();
-    expect(await Promise.all([small, ...waiting])).toHaveLength(34);
+    expect(await Promise.all([small, ...waiting])).toHaveLength(LARGE_ONES + 2);
   });
 
   it('are refused at once beyond a number, however small they are; own events are not', async () => {
