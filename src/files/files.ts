@@ -8,6 +8,7 @@ import { type BytePath, systemPath } from './byte-path.ts';
 import { copyPath } from './change/copy.ts';
 import { type MakeRequest, makeDirectory } from './change/make-directory.ts';
 import { movePath } from './change/move.ts';
+import { NameLocks } from './change/name-locks.ts';
 import { type RemoveRequest, removePath } from './change/remove.ts';
 import type { TwoPaths } from './change/two-places.ts';
 import type { UploadJournal } from './change/upload-journal.ts';
@@ -43,7 +44,7 @@ export class Files {
   constructor({ clock, own_paths, journal, daemon_pid }: FilesParts) {
     this.#own = new OwnPlaces(own_paths, daemon_pid);
     this.#names = new NameCache(clock);
-    this.#parts = { own: this.#own, journal, clock };
+    this.#parts = { own: this.#own, journal, clock, locks: new NameLocks() };
   }
 
   /** Describes a path; of a link, what it leads to. After a link, a slash stands for the directory that it leads to. */
@@ -82,7 +83,7 @@ export class Files {
 
   /** Removes a file, a link itself, or a directory. */
   remove(request: RemoveRequest): Promise<void> {
-    return withPath(request.path, () => removePath(request, this.#own));
+    return withPath(request.path, () => removePath(request, this.#parts));
   }
 
   /** Moves a file, a link itself or a directory. */

@@ -11,6 +11,7 @@ import {
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { Pack } from '../../src/files/archive/pack.ts';
+import { NameLocks } from '../../src/files/change/name-locks.ts';
 import { removePath } from '../../src/files/change/remove.ts';
 import { Directory } from '../../src/files/directory.ts';
 import { OwnPlaces } from '../../src/files/own-places.ts';
@@ -37,7 +38,7 @@ it('a tree of any depth is removed', async () => {
   const folder = scratchFolder();
   makeDeep(folder, 5_000);
   const before = openFiles();
-  await removePath({ path: join(folder, 'deep'), recursive: true }, own);
+  await removePath({ path: join(folder, 'deep'), recursive: true }, { own, locks: new NameLocks() });
   expect([readdirSync(folder), openFiles()]).toEqual([['file'], before]);
 });
 
@@ -46,14 +47,17 @@ it('a wide tree is removed, also where its names are read in parts', async () =>
   for (let i = 0; i < 400; i++) mkdirSync(join(folder, `top/a${i % 20}/b${i}/c`), { recursive: true });
   for (let i = 0; i < 400; i++) writeFileSync(join(folder, `top/a${i % 20}/b${i}/f${i}`), '');
   symlinkSync('..', join(folder, 'top/a1/link'));
-  await removePath({ path: join(folder, 'top'), recursive: true }, own);
+  await removePath({ path: join(folder, 'top'), recursive: true }, { own, locks: new NameLocks() });
   expect(readdirSync(folder)).toEqual([]);
 });
 
 it('a removal ends with its client', async () => {
   const folder = scratchFolder();
   makeDeep(folder, 50);
-  const work = removePath({ path: join(folder, 'deep'), recursive: true, signal: AbortSignal.abort() }, own);
+  const work = removePath(
+    { path: join(folder, 'deep'), recursive: true, signal: AbortSignal.abort() },
+    { own, locks: new NameLocks() },
+  );
   await expect(work).rejects.toThrow(/abort/i);
   expect(existsSync(join(folder, 'deep'))).toBe(true);
 });

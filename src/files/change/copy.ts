@@ -8,6 +8,7 @@ import type { Directory } from '../directory.ts';
 import { conflictAt, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { Trail } from '../trail.ts';
+import type { NameLocks } from './name-locks.ts';
 import { type NamedIn, putInPlace } from './put-in-place.ts';
 import { removeTree } from './remove.ts';
 import { findTwoPlaces, type TwoPaths } from './two-places.ts';
@@ -23,6 +24,7 @@ const PERMISSIONS = 0o777;
 export interface CopyParts {
   own: OwnPlaces;
   journal: UploadJournal;
+  locks: NameLocks;
 }
 
 /**
@@ -40,14 +42,17 @@ export async function copyInPlace(
   from: NamedIn,
   to: NamedIn,
   options: { overwrite: boolean; is_directory: boolean; signal: AbortSignal },
-  { own, journal }: CopyParts,
+  { own, journal, locks }: CopyParts,
 ): Promise<void> {
   const temporary = await journal.temporaryIn(to.directory);
   const copy = { directory: to.directory, name: temporary.name };
   try {
     await using copying = new Copying(from.directory, to.directory, own, options.signal);
     await copying.copy(from.name, copy.name);
-    await putInPlace(copy, to, options);
+    {
+      using _ = await locks.hold([to], options.signal);
+      await putInPlace(copy, to, options);
+    }
     await to.directory.sync();
   } finally {
     await removeTree(copy.directory, copy.name, own);

@@ -22,6 +22,7 @@ export async function movePath(paths: TwoPaths, parts: CopyParts): Promise<void>
   }
   const options = { ...paths, is_directory };
   try {
+    using _ = await parts.locks.hold([from, to], paths.signal);
     await putInPlace(from, to, options);
   } catch (error) {
     if (!isSystemError(error, 'EXDEV')) throw error;

@@ -6,6 +6,7 @@ import { conflictAt, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { findPlace } from '../place.ts';
 import { Trail } from '../trail.ts';
+import type { NameLocks } from './name-locks.ts';
 
 /** Names of one directory that are removed together. */
 const TOGETHER = 16;
@@ -29,14 +30,19 @@ export interface RemoveRequest {
  * Removes a file, a link itself, or a directory. Throws `not_found`, `directory_not_empty`, `conflict` for the root and
  * for mount points, `forbidden`, or the system's error.
  */
-export async function removePath({ path, recursive, signal }: RemoveRequest, own: OwnPlaces): Promise<void> {
+export async function removePath(
+  { path, recursive, signal }: RemoveRequest,
+  { own, locks }: { own: OwnPlaces; locks: NameLocks },
+): Promise<void> {
   checkNamed(path, 'path');
   const { directory, name, stat } = await findPlace(path, own, { follow: false });
   await using _ = directory;
   if (name === '.') throw conflictAt('/', 'cannot be removed');
   if (!stat) throw new ApiError('not_found');
-  if (!stat.isDirectory()) await unlink(directory.at(name));
-  else {
+  if (!stat.isDirectory()) {
+    using __ = await locks.hold([{ directory, name }], signal);
+    await unlink(directory.at(name));
+  } else {
     const real = joined(directory.real, name);
     await own.checkWhole(real, stat);
     await checkUnmounted(real);

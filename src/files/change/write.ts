@@ -13,6 +13,7 @@ import { checkNewName, findPlace, isDirectoryPath, type Place } from '../place.t
 import { checkRegular } from '../regular-file.ts';
 import { entityTag } from '../stamp.ts';
 import { makeDirectories } from './make-directory.ts';
+import type { NameLocks } from './name-locks.ts';
 import { putInPlace } from './put-in-place.ts';
 import { storeStream } from './store-stream.ts';
 import type { UploadJournal } from './upload-journal.ts';
@@ -47,6 +48,7 @@ export interface WriteResult {
 export interface WriteParts {
   own: OwnPlaces;
   journal: UploadJournal;
+  locks: NameLocks;
   clock: Clock;
 }
 
@@ -113,15 +115,16 @@ async function keepOwner(handle: FileHandle, replaced: Stats | null, mode: numbe
   await handle.chmod(mode ?? (replaced ? replaced.mode & PERMISSIONS : MODE));
 }
 
-/** Returns whether nothing was replaced. */
+/** Checks what is replaced and replaces it, in one step for all requests. Returns whether nothing was replaced. */
 async function commit(
-  { conditions }: WriteRequest,
-  { own, clock }: WriteParts,
+  { conditions, signal }: WriteRequest,
+  { own, clock, locks }: WriteParts,
   place: Place,
   temporary: BytePath,
 ): Promise<boolean> {
   await using parent = await makeDirectories(place.directory, place.missing, own);
   const to = { directory: parent, name: place.name };
+  using _ = await locks.hold([to], signal);
   const was_there = await checkReplaced({ ...place, directory: parent, missing: [] }, conditions, clock);
   const options = { overwrite: !conditions.must_be_new, is_directory: false };
   await putInPlace({ directory: place.directory, name: temporary }, to, options).catch((error) => {

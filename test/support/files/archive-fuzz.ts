@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import { ApiError } from '../../../src/contract/errors.ts';
 import { packPath } from '../../../src/files/archive/pack.ts';
 import { unpackArchive } from '../../../src/files/archive/unpack.ts';
+import { NameLocks } from '../../../src/files/change/name-locks.ts';
 import { removePath } from '../../../src/files/change/remove.ts';
 import { UploadJournal } from '../../../src/files/change/upload-journal.ts';
 import { OwnPlaces } from '../../../src/files/own-places.ts';
@@ -56,7 +57,7 @@ export async function fuzzArchives(
     for await (const piece of await packPath(top, own, signal)) packed_bytes += piece.length;
     expect(counted.calls).toBeLessThan(worthOf(packed_bytes, levels));
     Object.assign(counted, { calls: 0 });
-    await removePath({ path: top, recursive: true, signal }, own);
+    await removePath({ path: top, recursive: true, signal }, { own, locks: new NameLocks() });
     expect(counted.calls).toBeLessThan(worthOf(packed_bytes, levels));
   }
   await journal.close();

@@ -116,6 +116,23 @@ describe('PUT and POST /files', () => {
     expect(leftovers()).toEqual([]);
   });
 
+  it('with one tag at once succeed once, by whatever path', async () => {
+    const file = join(folder, 'file');
+    mkdirSync(join(folder, 'd'));
+    symlinkSync('../file', join(folder, 'd/link'));
+    symlinkSync('.', join(folder, 'here'));
+    const paths = [file, join(folder, 'd/link'), join(folder, 'here/file'), `${folder}/d/../file`];
+    for (let round = 0; round < 3; round++) {
+      const { etag } = (await put(file, `old ${round}`)).data as { etag: string };
+      const racing = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => put(paths[i % 4] as string, `${i}`, { 'if-match': etag })),
+      );
+      expect(racing.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(412)]);
+      expect(readFileSync(file, 'utf8')).toBe(String(racing.findIndex(({ status }) => status === 200)));
+    }
+    expect(leftovers()).toEqual([]);
+  });
+
   it('leave nothing of an upload that breaks off, and nothing is seen of it meanwhile', async () => {
     writeFileSync(join(folder, 'file'), 'old');
     const sent = upload(join(folder, 'file'), { 'content-length': '1000000' });
