@@ -31,6 +31,8 @@ import { Inside, namesOf } from './inside.ts';
 import { SparseReader } from './sparse-reader.ts';
 
 const PERMISSIONS = 0o777;
+/** Of directories. A file's set-user-ID bit would be for an owner that the archive does not name. */
+const DIRECTORY_PERMISSIONS = 0o3777;
 /** What making something in a directory needs of its owner. */
 const OWN_WRITING = 0o300;
 
@@ -148,7 +150,7 @@ class Unpacking {
 
   async #directory(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
     const directory = await this.#inside.directory(names);
-    const mode = entry.mode & PERMISSIONS;
+    const mode = entry.mode & DIRECTORY_PERMISSIONS;
     const path = names.join('/');
     this.#modes.delete(path);
     if ((mode & OWN_WRITING) === OWN_WRITING) chmodSync(directory.at(), mode);
@@ -213,7 +215,7 @@ class Unpacking {
   }
 
   async #link({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
-    const target = namesOf(link_name);
+    const target = targetNames(name, link_name);
     const target_name = target.at(-1);
     const from = await this.#inside.directory(target.slice(0, -1), true);
     const stat = target_name === undefined ? null : await from.look(target_name);
@@ -263,6 +265,15 @@ class Unpacking {
 
   #nextAside(): string | Buffer {
     return this.#aside.at(String(++this.#made));
+  }
+}
+
+/** The names of what a hard link leads to. Throws `invalid_request` naming the link, not its target. */
+function targetNames(name: BytePath, link_name: BytePath): BytePath[] {
+  try {
+    return namesOf(link_name);
+  } catch {
+    throw invalidEntry(name, LEADS_OUT);
   }
 }
 

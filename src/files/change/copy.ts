@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises';
 import { FILE_DEPTH_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
@@ -19,6 +19,8 @@ const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | co
 const CHUNK_BYTES = 1024 * 1024;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
 const PERMISSIONS = 0o777;
+const SPECIAL = 0o7000;
+const SETS_IDS = 0o6000;
 
 /** What copying uses. */
 export interface CopyParts {
@@ -104,7 +106,7 @@ class Copying implements AsyncDisposable {
       if (!isTemporaryName(each) && !hidden(each)) await this.copy(each, each);
     }
     await from.leave();
-    await chmod(to.at(), mode & PERMISSIONS);
+    await chmod(to.at(), mode & (PERMISSIONS | SPECIAL));
     await to.leave();
     if (from.depth !== depth || to.depth !== depth)
       throw conflictAt(this.#real(name), 'was moved while it was copied');
@@ -117,13 +119,19 @@ class Copying implements AsyncDisposable {
     await this.#own.checkNames(stat);
     await using target = await open(this.#to.at(new_name), NEW_FILE, 0o600);
     await copyBytes(source, target, this.#signal);
-    await target.chmod(stat.mode & PERMISSIONS);
+    await target.chmod(modeOfCopy(stat, await target.stat()));
     await target.sync();
   }
 
   #real(name: BytePath): BytePath {
     return joined(this.#from.real, name === '.' ? '' : name);
   }
+}
+
+/** A program that runs as its owner or group must not run as another one that its copy belongs to. */
+function modeOfCopy(from: Stats, { uid, gid }: Stats): number {
+  const mode = from.mode & (PERMISSIONS | SPECIAL);
+  return from.uid === uid && from.gid === gid ? mode : mode & ~SETS_IDS;
 }
 
 /** What is zero throughout takes no space, so that sparse files stay small. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -152,4 +152,22 @@ describe('the budget of an archive', () => {
     await expect(work).rejects.toThrow(/was cut off/);
     expect(readdirSync(top)).toEqual([]);
   });
+});
+
+it('a hard link that leads out is refused by its own name', async () => {
+  for (const linkname of ['../out', '/etc/passwd', 'none'])
+    await expect(unpack(await tarOf([[{ name: 'x', type: 'link', linkname }, '']]))).rejects.toThrow(
+      /the entry "x" is a link/,
+    );
+});
+
+it('setgid and sticky bits of directories are kept, and files run as nobody else', async () => {
+  await unpack(
+    await tarOf([
+      [{ name: 'd', type: 'directory', mode: 0o7777 }, ''],
+      [{ name: 'f', mode: 0o7755 }, 'x'],
+    ]),
+  );
+  const modes = ['d', 'f'].map((name) => (statSync(join(top, name)).mode & 0o7777).toString(8));
+  expect(modes).toEqual(['3777', '755']);
 });
