@@ -15,6 +15,15 @@ interface Entry {
 }
 
 const GZIP = [0x1f, 0x8b];
+/** How files that are no tar archives, and are often sent as such, begin. */
+const OTHER_FORMATS: [format: string, magic: string][] = [
+  ['xz', '\xfd7zXZ\0'],
+  ['zstd', '\x28\xb5\x2f\xfd'],
+  ['bzip2', 'BZh'],
+  ['lz4', '\x04\x22\x4d\x18'],
+  ['zip', 'PK\x03\x04'],
+  ['7z', '7z\xbc\xaf\x27\x1c'],
+];
 /** Records of one extended header, with those for all entries, which each entry with such a header costs again. */
 const RECORDS_MAX = 1_000;
 /** Bytes that belong to no file: of an archive without entries, and for each further entry. */
@@ -48,7 +57,10 @@ export async function* archiveEntries(
   signal: AbortSignal,
 ): AsyncGenerator<ArchiveEntry, void> {
   // A name of an old header is bytes; one of an extended header is UTF-8.
-  const entries = extract({ filenameEncoding: 'latin1' } as Parameters<typeof extract>[0]);
+  // The format of Unix version 7 has no magic; its checksum tells it.
+  const entries = extract({ filenameEncoding: 'latin1', allowUnknownFormat: true } as Parameters<
+    typeof extract
+  >[0]);
   const source = Readable.from(data, { objectMode: false });
   const is_gzip = await beginsWithGzip(source);
   const bytes = is_gzip ? source.pipe(createGunzip()) : source;
@@ -171,6 +183,11 @@ function sparseOf(pax: Record<string, string>): { name: BytePath; size: number }
   return { name, size };
 }
 
+/** Whether a checksum in octal digits stands where a header has it. */
+function isTarHeader(first: Buffer): boolean {
+  return /^[0-7 ]{6}[\0 ]{2}/.test(first.toString('latin1', 148, 156));
+}
+
 async function beginsWithGzip(source: Readable): Promise<boolean> {
   const first: Buffer | null = await new Promise((resolve, reject) => {
     const look = () => {
@@ -185,6 +202,10 @@ async function beginsWithGzip(source: Readable): Promise<boolean> {
     source.on('readable', look).on('end', onEnd).on('error', reject);
   });
   if (first === null || first.length === 0) throw invalidField('body', 'must be a tar archive');
+  const start = first.toString('latin1', 0, 6);
+  const other = OTHER_FORMATS.find(([, magic]) => start.startsWith(magic));
+  // A tar archive may begin with such a name, but then has the rest of a header behind it.
+  if (other && !isTarHeader(first)) throw invalidField('body', `must be tar or tar.gz, not ${other[0]}`);
   source.unshift(first);
   return GZIP.every((byte, i) => first[i] === byte);
 }

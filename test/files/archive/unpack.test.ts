@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -170,4 +171,15 @@ it('setgid and sticky bits of directories are kept, and files run as nobody else
   );
   const modes = ['d', 'f'].map((name) => (statSync(join(top, name)).mode & 0o7777).toString(8));
   expect(modes).toEqual(['3777', '755']);
+});
+
+it('the format of Unix version 7 is taken, and other formats are refused by name', async () => {
+  const folder = scratchFolder();
+  mkdirSync(join(folder, 'sub'));
+  await unpack(execFileSync('tar', ['--format=v7', '-C', folder, '-c', 'sub']));
+  expect(names()).toEqual(['sub']);
+  await expect(unpack(Buffer.from('\xfd7zXZ\0 and more', 'latin1'))).rejects.toThrow('not xz');
+  await expect(unpack(Buffer.from('\x28\xb5\x2f\xfd more', 'latin1'))).rejects.toThrow('not zstd');
+  await unpack(await tarOf(['BZh']));
+  expect(names()).toEqual(['BZh', 'sub']);
 });
