@@ -127,7 +127,7 @@ describe('archives', () => {
       [[file('a/../../up')], /"a\/..\/..\/up" leads out/],
       [[[{ name: 'l', type: 'symlink', linkname: '../outside' }]], /"l" is a link that leads out/],
       [[[{ name: 'l', type: 'symlink', linkname: outside }]], /"l" is a link that leads out/],
-      [[[{ name: 'h', type: 'link', linkname: '../outside/file' }]], /outside\/file" leads out/],
+      [[[{ name: 'h', type: 'link', linkname: '../outside/file' }]], /entry "h" is a link that leads out/],
       [
         [[{ name: 'h', type: 'link', linkname: 'none' }]],
         /"h" is a link to what is no file|no such|not found/i,
