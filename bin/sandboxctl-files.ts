@@ -42,23 +42,31 @@ export function defineFileCommands(program: Command, { withDaemon }: CommandRunn
     .description('copy files between here and the sandbox, whose paths begin with :')
     .argument('<path...>', 'sources and the destination; - is stdin or stdout')
     .option('-r, --recursive', 'copy directories')
+    .option('-p, --preserve', 'keep setuid and setgid of files that come from the sandbox')
     .option(...USER)
     .addHelpText(
       'after',
       '\nInto a directory that is there, otherwise under the new name. DIR/. copies what is in DIR. A destination that ends with / is a directory.',
     )
     .action(
-      (
+      async (
         paths: string[],
-        { recursive = false, user }: { recursive?: boolean; user?: string },
+        {
+          recursive = false,
+          preserve = false,
+          user,
+        }: { recursive?: boolean; preserve?: boolean; user?: string },
         command: Command,
       ) => {
         if (paths.length < 2)
           command.error("error: missing required argument 'destination'", { exitCode: EXIT.usage });
-        return withDaemon(async (context) => {
+        const signal = interruption();
+        await withDaemon(async (context) => {
           const { cp } = await import('../src/ctl/files/cp.ts');
-          return cp(context, paths, { recursive, user, stdin: process.stdin });
+          return cp(context, paths, { recursive, preserve, user, stdin: process.stdin, signal });
         });
+        // What was begun is gone by now: ends as the signal ends any program.
+        if (signal.aborted) process.kill(process.pid, signal.reason);
       },
     );
 

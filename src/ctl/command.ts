@@ -94,9 +94,10 @@ export function runManagerCommand(
   });
 }
 
-/** Aborts at the first SIGINT or SIGTERM; a second one ends the program at once. */
+/** Aborts at the first SIGINT, SIGTERM or SIGHUP, with its name as the reason; a second one ends the program at once. */
 export function interruption(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort());
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => controller.abort(signal));
   return controller.signal;
 }

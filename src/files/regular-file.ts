@@ -43,6 +43,7 @@ export function checkRegular(stat: Stats): void {
   if (!stat.isFile()) throw new ApiError('not_a_file');
 }
 
-async function isPseudo(handle: FileHandle): Promise<boolean> {
+/** Whether the kernel makes the content of an open file while it is read, so that its size says nothing. */
+export async function isPseudo(handle: Pick<FileHandle, 'fd'>): Promise<boolean> {
   return (await fileSystemAt(`/proc/self/fd/${handle.fd}`)).kind === 'pseudo';
 }

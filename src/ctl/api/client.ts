@@ -150,7 +150,8 @@ export class Client {
     return new Promise((resolve, reject) => {
       request.on('socket', keepAlive);
       request.on('response', resolve);
-      request.on('error', (error) => reject(this.#unreachable(error)));
+      // What this side broke off for a reason of its own, such as a source that fails, says that reason.
+      request.on('error', (error) => reject(error instanceof Failure ? error : this.#unreachable(error)));
       sendBody(request, options.body);
     });
   }

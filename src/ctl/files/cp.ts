@@ -5,13 +5,18 @@ import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
 import { insideIfDirectory } from './change.ts';
 import { downloadFile, downloadTree, printFile } from './download.ts';
-import { type AsUser, sandboxPath, sandboxStat } from './sandbox-files.ts';
-import { uploadFile, uploadStream, uploadTree } from './upload.ts';
+import { type CopyAs, sandboxPath, sandboxStat } from './sandbox-files.ts';
+import { uploadFile, uploadPipe, uploadStream, uploadTree } from './upload.ts';
+
+/** The setuid and setgid bits: with them, whoever runs a file that a sandbox has filled runs it as somebody else. */
+const SET_ID = 0o6000;
 
 /** How files are copied. */
-export interface CpOptions extends AsUser {
+export interface CpOptions extends CopyAs {
   /** Whether directories are copied too. */
   recursive: boolean;
+  /** Whether files that come from the sandbox keep setuid and setgid. */
+  preserve: boolean;
   /** For `-` as the source. */
   stdin: Readable;
 }
@@ -24,7 +29,6 @@ export interface CpOptions extends AsUser {
 export async function cp(context: Context, paths: readonly string[], options: CpOptions): Promise<ExitCode> {
   const sources = paths.slice(0, -1);
   const destination = paths.at(-1) ?? '';
-  const to_sandbox = destination.startsWith(':');
   if (
     sources.length > 1 &&
     !destination.endsWith('/') &&
@@ -32,7 +36,23 @@ export async function cp(context: Context, paths: readonly string[], options: Cp
   ) {
     throw new Failure(EXIT.usage, `${destination} is no directory: several files cannot be copied to it`);
   }
+  try {
+    await copyAll(context, sources, destination, options);
+  } catch (error) {
+    throw options.signal.aborted ? new Failure(EXIT.failed, 'interrupted') : error;
+  }
+  return EXIT.ok;
+}
+
+async function copyAll(
+  context: Context,
+  sources: readonly string[],
+  destination: string,
+  options: CpOptions,
+): Promise<void> {
+  const to_sandbox = destination.startsWith(':');
   for (const source of sources) {
+    options.signal.throwIfAborted();
     const from_sandbox = source.startsWith(':');
     if (from_sandbox && to_sandbox)
       await within(context, sandboxPath(source), sandboxPath(destination), options);
@@ -44,36 +64,42 @@ export async function cp(context: Context, paths: readonly string[], options: Cp
         'one side must be in the sandbox, as in cp FILE :/PATH or cp :/PATH FILE',
       );
   }
-  return EXIT.ok;
 }
 
 async function up(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
-  const { recursive, stdin, user } = options;
-  const as = { user };
+  const { recursive, stdin, user, signal } = options;
+  const as = { user, signal };
   if (from === '-') return uploadStream(context, stdin, to, as);
   const found = await localStat(from);
   if (!found) throw new Failure(EXIT.failed, `${from} is not there`);
   if (!found.isDirectory()) {
-    if (!found.isFile()) throw new Failure(EXIT.failed, `${from} is neither a file nor a directory`);
-    return uploadFile(context, from, await insideIfDirectory(context, to, resolve(from), as), as);
+    if (found.isSocket()) throw new Failure(EXIT.failed, `${from} is a socket`);
+    const target = await insideIfDirectory(context, to, resolve(from), { user });
+    const is_new = (await sandboxStat(context, target, { user })) === null;
+    if (found.isFIFO()) return uploadPipe(context, from, target, as);
+    return uploadFile(context, from, target, { ...as, is_new });
   }
   checkRecursive(from, recursive);
-  const is_there = (await sandboxStat(context, to, as)) !== null;
+  const is_there = (await sandboxStat(context, to, { user })) !== null;
   const target = is_there && !copiesContents(from) ? join(to, basename(resolve(from))) : to;
   await uploadTree(context, from, target, as);
 }
 
 async function down(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
-  const { recursive, user } = options;
-  const as = { user };
-  if (to === '-') return printFile(context, from, as);
-  const entry = await sandboxStat(context, from, as);
+  const { recursive, preserve, user, signal } = options;
+  const as = { user, signal };
+  if (to === '-') return printFile(context, from, { user });
+  const entry = await sandboxStat(context, from, { user });
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   const found = await localStat(to);
   const name = basename(join(from, '.'));
   if (entry.type !== 'dir') {
     const target = found?.isDirectory() || to.endsWith('/') ? join(to, name) : to;
-    return downloadFile(context, from, target, entry.mode, as);
+    const mode = Number.parseInt(entry.mode, 8);
+    const kept = preserve ? mode : mode & ~SET_ID;
+    if (kept !== mode)
+      await context.err.line(`sandboxctl: :${from} has setuid or setgid, which only -p keeps`);
+    return downloadFile(context, from, target, kept, as);
   }
   checkRecursive(`:${from}`, recursive);
   const target = found && !copiesContents(from) ? join(to, name) : to;
@@ -84,7 +110,7 @@ async function within(
   context: Context,
   from: string,
   to: string,
-  { recursive, user }: CpOptions,
+  { recursive, user, signal }: CpOptions,
 ): Promise<void> {
   const entry = await sandboxStat(context, from, { user });
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
@@ -95,6 +121,7 @@ async function within(
     body: JSON.stringify({ source: from, destination, overwrite: entry.type !== 'dir' }),
     headers: { 'content-type': 'application/json' },
     silence_timeout_ms: 0,
+    signal,
   });
 }
 

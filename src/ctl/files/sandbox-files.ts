@@ -8,6 +8,11 @@ export interface AsUser {
   user?: string | undefined;
 }
 
+/** The account that a copy acts as, and what interrupts it. */
+export interface CopyAs extends AsUser {
+  signal: AbortSignal;
+}
+
 /** A path in the sandbox, which may be given as `:PATH`. Throws a usage failure for one that is not absolute. */
 export function sandboxPath(text: string): string {
   const path = text.startsWith(':') ? text.slice(1) : text;

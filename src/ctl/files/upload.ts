@@ -1,44 +1,74 @@
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { constants, open as openNumber } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { Readable, Transform } from 'node:stream';
+import { promisify } from 'node:util';
 import { systemClock } from '../../base/clock.ts';
 import { Pack } from '../../files/archive/pack.ts';
 import { bytePath, systemPath } from '../../files/byte-path.ts';
 import { Directory } from '../../files/directory.ts';
 import { OwnPlaces } from '../../files/own-places.ts';
+import { isPseudo } from '../../files/regular-file.ts';
 import type { Context } from '../context.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure, reason } from '../failure.ts';
 import { Progress } from './progress.ts';
-import type { AsUser } from './sandbox-files.ts';
+import type { CopyAs } from './sandbox-files.ts';
 
-const PERMISSIONS = 0o777;
+const MODE_BITS = 0o7777;
+const CHUNK_BYTES = 256 * 1024;
 
-/** Writes a local file to a path of the sandbox, with its mode. */
-export async function uploadFile(context: Context, from: string, to: string, as: AsUser): Promise<void> {
-  const { size, mode } = await stat(from);
-  const query = { path: to, mode: `0${(mode & PERMISSIONS).toString(8).padStart(3, '0')}`, ...as };
-  const reading = { highWaterMark: 256 * 1024 };
-  // Files of the kernel, such as those in /proc, say that they are empty.
-  if (size === 0) return send(context, '/files', { query }, createReadStream(from, reading), from, null);
-  // What is written to it meanwhile is left out: the length is known.
-  const file = createReadStream(from, { ...reading, end: size - 1 });
-  await send(context, '/files', { query, headers: { 'content-length': size } }, file, from, size);
+/**
+ * Writes a local file to a path of the sandbox, with its mode where nothing is there yet. One that becomes shorter or
+ * longer meanwhile is a failure that names it. What has no true length, such as a file of the kernel, is read to its end.
+ */
+export async function uploadFile(
+  context: Context,
+  from: string,
+  to: string,
+  { is_new, ...as }: CopyAs & { is_new: boolean },
+): Promise<void> {
+  const file = await open(from, constants.O_RDONLY | constants.O_NOCTTY).catch((error) => {
+    throw sourceFailure(from, error);
+  });
+  await using _ = file;
+  const stat = await file.stat();
+  const mode = is_new ? `0${(stat.mode & MODE_BITS).toString(8).padStart(3, '0')}` : undefined;
+  // Files of the kernel, such as those in /proc and /sys, say nothing true.
+  const has_length = stat.isFile() && stat.size > 0 && !(stat.blocks === 0 && (await isPseudo(file)));
+  const length = has_length ? stat.size : null;
+  const options = { autoClose: false, highWaterMark: CHUNK_BYTES };
+  const data = file.createReadStream(length === null ? options : { ...options, start: 0, end: length - 1 });
+  const query = { path: to, mode, user: as.user };
+  const request = length === null ? { query } : { query, headers: { 'content-length': length } };
+  await send(context, '/files', request, data, from, length, as);
+  if (length !== null) await checkLength(file, from, length);
+}
+
+/** Writes what comes out of a local pipe, from when somebody writes to it, to a path of the sandbox. */
+export async function uploadPipe(context: Context, from: string, to: string, as: CopyAs): Promise<void> {
+  const fd = await promisify(openNumber)(from, constants.O_RDONLY).catch((error) => {
+    throw sourceFailure(from, error);
+  });
+  // Unlike the reading of a file, this can be broken off while nothing comes.
+  const data = new Socket({ fd, readable: true, writable: false });
+  await send(context, '/files', { query: { path: to, user: as.user } }, data, from, null, as);
 }
 
 /** Writes stdin to a path of the sandbox. */
-export async function uploadStream(context: Context, input: Readable, to: string, as: AsUser): Promise<void> {
-  await send(context, '/files', { query: { path: to, ...as } }, input, 'stdin', null);
+export async function uploadStream(context: Context, input: Readable, to: string, as: CopyAs): Promise<void> {
+  await send(context, '/files', { query: { path: to, user: as.user } }, input, 'stdin', null, as);
 }
 
 /** Writes what is in a local directory into one of the sandbox, which is made if it is missing. */
-export async function uploadTree(context: Context, from: string, to: string, as: AsUser): Promise<void> {
+export async function uploadTree(context: Context, from: string, to: string, as: CopyAs): Promise<void> {
   const own = new OwnPlaces([]);
-  const directory = await Directory.open(systemPath(bytePath(from)), own);
-  const archive = Readable.from(await Pack.ofDirectory(directory, own, new AbortController().signal), {
-    objectMode: false,
+  const directory = await Directory.open(systemPath(bytePath(from)), own).catch((error) => {
+    throw sourceFailure(from, error);
   });
+  const archive = Readable.from(await Pack.ofDirectory(directory, own, as.signal), { objectMode: false });
   const headers = { 'content-type': 'application/x-tar' };
-  await send(context, '/files/archive', { query: { path: to, ...as }, headers }, archive, from, null);
+  const query = { path: to, user: as.user };
+  await send(context, '/files/archive', { query, headers }, archive, from, null, as);
 }
 
 async function send(
@@ -48,6 +78,7 @@ async function send(
   data: Readable,
   name: string,
   total_bytes: number | null,
+  { signal }: CopyAs,
 ): Promise<void> {
   const progress = new Progress(name, total_bytes, err, systemClock);
   let left_bytes = total_bytes ?? 0;
@@ -62,7 +93,26 @@ async function send(
       done(is_cut ? new Failure(EXIT.failed, `${name} became shorter while it was copied`) : null);
     },
   });
-  data.once('error', (error) => counted.destroy(error));
-  await client.call('PUT', path, { ...request, body: data.pipe(counted), silence_timeout_ms: 0 });
+  data.once('error', (error) => counted.destroy(sourceFailure(name, error)));
+  try {
+    await client.call('PUT', path, { ...request, body: data.pipe(counted), silence_timeout_ms: 0, signal });
+  } catch (error) {
+    // What is not read to its end is closed all the same.
+    data.destroy();
+    throw error;
+  }
   await progress.end();
+}
+
+async function checkLength(file: FileHandle, name: string, length: number): Promise<void> {
+  if ((await file.stat()).size <= length) return;
+  throw new Failure(
+    EXIT.failed,
+    `${name} became longer while it was copied; its first ${length} bytes were copied`,
+  );
+}
+
+/** A source that cannot be read, by name. */
+function sourceFailure(name: string, error: unknown): Failure {
+  return error instanceof Failure ? error : new Failure(EXIT.failed, `${name}: ${reason(error)}`);
 }

@@ -50,7 +50,7 @@ export interface UnpackRequest {
 /** What unpacking uses. */
 export interface UnpackParts {
   own: OwnPlaces;
-  journal: UploadJournal;
+  journal: Pick<UploadJournal, 'temporaryIn'>;
 }
 
 /** What was unpacked: entries, and bytes of their content. */

@@ -1,17 +1,23 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import {
+  appendFileSync,
   chmodSync,
+  closeSync,
+  constants,
   linkSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  readSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -41,7 +47,11 @@ beforeEach(async () => {
 const ctl = (...args: string[]) => run(args, env);
 
 /** Copies within this process, which is much quicker than a program. */
-async function copy(paths: string[], recursive = false): Promise<string> {
+async function copy(
+  paths: string[],
+  recursive = false,
+  { preserve = false, signal = new AbortController().signal } = {},
+): Promise<string> {
   const out = new PassThrough();
   const { address, token } = findDaemon({}, env);
   const context = {
@@ -50,7 +60,8 @@ async function copy(paths: string[], recursive = false): Promise<string> {
     err: new Output(new PassThrough().resume()),
     json: false,
   };
-  await cp(context, paths, { recursive, stdin: Readable.from([Buffer.from('from stdin')]) });
+  const stdin = Readable.from([Buffer.from('from stdin')]);
+  await cp(context, paths, { recursive, preserve, stdin, signal });
   return text(out.end());
 }
 const done = ({ code, stdout, stderr }: Ended) => {
@@ -95,39 +106,6 @@ it('copies whole trees with -r, their contents with /., and says what is missing
   await expect(copy([':relative', here])).rejects.toMatchObject({ exit_code: 2 });
 });
 
-it('writes into what is there, through links, and replaces nothing', async () => {
-  writeFileSync(join(there, 'ten'), '0123456789');
-  writeFileSync(join(here, 'target'), 'longer than what is copied to it');
-  chmodSync(join(here, 'target'), 0o4751);
-  symlinkSync('target', join(here, 'link'));
-  linkSync(join(here, 'target'), join(here, 'second'));
-  const { ino } = statSync(join(here, 'target'));
-  await copy([`:${there}/ten`, join(here, 'link')]);
-  expect(lstatSync(join(here, 'link')).isSymbolicLink()).toBe(true);
-  expect(readFileSync(join(here, 'second'), 'utf8')).toBe('0123456789');
-  expect(statSync(join(here, 'target'))).toMatchObject({ ino, nlink: 2 });
-  expect(statSync(join(here, 'target')).mode & 0o777).toBe(0o751);
-
-  symlinkSync('none', join(here, 'dangling'));
-  await expect(copy([`:${there}/ten`, join(here, 'dangling')])).rejects.toThrow(
-    /dangling is a link to what is not there$/,
-  );
-  execFileSync('mkfifo', [join(here, 'pipe')]);
-  const read = spawn('cat', [join(here, 'pipe')]);
-  await copy([`:${there}/ten`, join(here, 'pipe')]);
-  expect(await text(read.stdout)).toBe('0123456789');
-  const server = createServer().listen(join(here, 'socket'));
-  await once(server, 'listening');
-  await expect(copy([`:${there}/ten`, join(here, 'socket')])).rejects.toThrow(/socket is no file/);
-  server.close();
-  if (process.getuid?.() === 0) {
-    execFileSync('mknod', [join(here, 'null'), 'c', '1', '3']);
-    await copy([`:${there}/ten`, join(here, 'null')]);
-    expect(lstatSync(join(here, 'null')).isCharacterDevice()).toBe(true);
-  }
-  expect(readdirSync(here).filter((name) => name.startsWith('.'))).toEqual([]);
-});
-
 it('replaces no pipe in a tree either', async () => {
   mkdirSync(join(there, 'tree'));
   writeFileSync(join(there, 'tree/pipe'), 'a file');
@@ -135,32 +113,6 @@ it('replaces no pipe in a tree either', async () => {
   await expect(copy([`:${there}/tree/.`, here], true)).rejects.toThrow(/pipe is no file/);
   expect(lstatSync(join(here, 'pipe')).isFIFO()).toBe(true);
 });
-
-it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  'that is interrupted by %s leaves nothing behind, and ends by it',
-  async (signal) => {
-    mkdirSync(join(there, 'tree'));
-    execFileSync('truncate', ['-s', '4T', join(there, 'endless')]);
-    execFileSync('sh', ['-c', 'head -c 500000000 /dev/zero > "$0"', join(there, 'tree/large')]);
-    for (const args of [
-      ['cp', `:${there}/endless`, join(here, 'file')],
-      ['cp', '-r', `:${there}/tree`, join(here, 'tree')],
-    ]) {
-      const scratch = scratchFolder();
-      const program = start(args, { ...env, TMPDIR: scratch });
-      await eventually(() => expect(hiddenIn(here).length).toBeGreaterThan(0));
-      program.child.kill(signal);
-      expect(await once(program.child, 'exit')).toEqual([null, signal]);
-      expect([hiddenIn(here), readdirSync(scratch)]).toEqual([[], []]);
-    }
-  },
-);
-
-function hiddenIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
-    name.includes('.sandboxd'),
-  );
-}
 
 it('lists, describes, makes, moves, removes and watches', async () => {
   const watching = start(['watch', '-r', there], env);
@@ -183,3 +135,150 @@ it('lists, describes, makes, moves, removes and watches', async () => {
   expect(readdirSync(there)).toEqual([]);
   expect((await watching.ended('SIGINT')).code).toBe(0);
 });
+
+it('writes into a file that is there, through links, and leaves its mode, owner and other names', async () => {
+  writeFileSync(join(there, 'new'), 'new');
+  writeFileSync(join(here, 'file'), 'longer than what comes');
+  chmodSync(join(here, 'file'), 0o640);
+  linkSync(join(here, 'file'), join(here, 'other'));
+  symlinkSync('file', join(here, 'link'));
+  const { ino, uid } = statSync(join(here, 'file'));
+  await copy([`:${there}/new`, join(here, 'link')]);
+  expect(readFileSync(join(here, 'other'), 'utf8')).toBe('new');
+  expect(lstatSync(join(here, 'link')).isSymbolicLink()).toBe(true);
+  expect(statSync(join(here, 'file'))).toMatchObject({ ino, uid, nlink: 2, mode: 0o100640 });
+
+  chmodSync(join(there, 'new'), 0o600);
+  await copy([join(here, 'file'), `:${there}/new`]);
+  expect(statSync(join(there, 'new')).mode & 0o7777).toBe(0o600);
+  await expect(copy([`:${there}/new`, join(here, 'none/new')])).rejects.toThrow(
+    `${here}/none/new: no such file`,
+  );
+  await expect(copy([`:${there}/none`, join(here, 'file')])).rejects.toThrow(/is not there/);
+  expect(readFileSync(join(here, 'file'), 'utf8')).toBe('new');
+});
+
+it('writes into pipes that somebody reads, and names what it cannot write into', async () => {
+  writeFileSync(join(there, 'new'), 'new');
+  execFileSync('mkfifo', [join(here, 'pipe')]);
+  symlinkSync('nowhere', join(here, 'dangling'));
+  mkdirSync(join(here, 'into/new'), { recursive: true });
+  await expect(copy([`:${there}/new`, join(here, 'pipe')])).rejects.toThrow(
+    `${here}/pipe is a pipe that nobody reads from`,
+  );
+  await expect(copy([`:${there}/new`, join(here, 'dangling')])).rejects.toThrow(
+    `${here}/dangling is a link that leads nowhere`,
+  );
+  await expect(copy([`:${there}/new`, join(here, 'into')])).rejects.toThrow(
+    `${here}/into/new is a directory`,
+  );
+  const reader = openSync(join(here, 'pipe'), constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    await copy([`:${there}/new`, join(here, 'pipe')]);
+    const read = Buffer.alloc(10);
+    expect(read.toString('utf8', 0, readSync(reader, read))).toBe('new');
+  } finally {
+    closeSync(reader);
+  }
+  expect(readdirSync(here).sort()).toEqual(['dangling', 'into', 'pipe']);
+  expect(lstatSync(join(here, 'pipe')).isFIFO()).toBe(true);
+});
+
+it.runIf(process.getuid?.() === 0)('writes into a device and never replaces it', async () => {
+  writeFileSync(join(there, 'new'), 'new');
+  execFileSync('mknod', [join(here, 'null'), 'c', '1', '3']);
+  execFileSync('mknod', [join(here, 'full'), 'c', '1', '7']);
+  await copy([`:${there}/new`, join(here, 'null')]);
+  await expect(copy([`:${there}/new`, join(here, 'full')])).rejects.toThrow(
+    `${here}/full: no space left on the device`,
+  );
+  for (const name of ['null', 'full']) expect(lstatSync(join(here, name)).isCharacterDevice()).toBe(true);
+});
+
+it('keeps special bits on the way up, and setuid and setgid of files on the way down with -p alone', async () => {
+  writeFileSync(join(here, 'special'), 'x');
+  chmodSync(join(here, 'special'), 0o6755);
+  await copy([join(here, 'special'), `:${there}`]);
+  expect(statSync(join(there, 'special')).mode & 0o7777).toBe(0o6755);
+  const plain = await ctl('cp', `:${there}/special`, join(here, 'plain'));
+  expect([plain.code, plain.stderr]).toEqual([
+    0,
+    `sandboxctl: :${there}/special has setuid or setgid, which only -p keeps\n`,
+  ]);
+  expect(statSync(join(here, 'plain')).mode & 0o7777).toBe(0o755);
+  await copy([`:${there}/special`, join(here, 'kept')], false, { preserve: true });
+  expect(statSync(join(here, 'kept')).mode & 0o7777).toBe(0o6755);
+});
+
+it('copies what the kernel makes and pipes whole, and names sources that change their length', async () => {
+  for (const path of ['/proc/version', '/sys/kernel/mm/transparent_hugepage/enabled']) {
+    await copy([path, `:${there}/made`]);
+    expect(readFileSync(join(there, 'made'), 'utf8')).toBe(readFileSync(path, 'utf8'));
+  }
+  execFileSync('sh', ['-c', 'mkfifo "$1"; (echo piped > "$1") >/dev/null 2>&1 &', 'sh', join(here, 'pipe')]);
+  await copy([join(here, 'pipe'), `:${there}/piped`]);
+  expect(readFileSync(join(there, 'piped'), 'utf8')).toBe('piped\n');
+
+  const log = join(here, 'log');
+  const length = 64 * 1024 * 1024;
+  const changing = async (change: () => void) => {
+    await eventually(() => expect(() => isUnderWay(there)).toThrow());
+    writeFileSync(log, '');
+    truncateSync(log, length);
+    const copying = copy([log, `:${there}/log`]);
+    // It is under way once the sandbox has a file for it.
+    await eventually(() => isUnderWay(there), { interval: 2 });
+    change();
+    return copying;
+  };
+  await expect(changing(() => truncateSync(log, 1))).rejects.toMatchObject({
+    exit_code: 1,
+    message: `${log} became shorter while it was copied`,
+  });
+  await expect(changing(() => appendFileSync(log, 'more'))).rejects.toMatchObject({
+    exit_code: 1,
+    message: `${log} became longer while it was copied; its first ${length} bytes were copied`,
+  });
+});
+
+it('leaves nothing on either side when it is interrupted', async () => {
+  writeFileSync(join(there, 'endless'), '');
+  truncateSync(join(there, 'endless'), 2 ** 42);
+  execFileSync('mkfifo', [join(there, 'pipe')]);
+  const writer = openSync(join(there, 'pipe'), constants.O_RDWR);
+  const interrupt = async (args: string[], signal: NodeJS.Signals, begun: (pid: number) => void) => {
+    const copying = start(['cp', ...args], { ...env, TMPDIR: here });
+    await eventually(() => begun(copying.child.pid ?? 0));
+    expect((await copying.ended(signal)).stderr).toBe('sandboxctl: interrupted\n');
+    expect(copying.child.signalCode).toBe(signal);
+  };
+  try {
+    writeSync(writer, 'some bytes');
+    await interrupt([join(there, 'pipe'), `:${here}/piped`], 'SIGHUP', () => isUnderWay(here));
+    await interrupt([`:${there}/endless`, join(here, 'endless')], 'SIGINT', (pid) => {
+      const opened = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+      if (!opened.some((path) => path.startsWith(here))) throw new Error('not yet');
+    });
+  } finally {
+    closeSync(writer);
+  }
+  mkdirSync(join(there, 'tree'));
+  writeFileSync(join(there, 'tree/file'), Buffer.alloc(400_000_000, 1));
+  for (const name of ['down', 'up']) {
+    const interruption = new AbortController();
+    const paths =
+      name === 'down' ? [`:${there}/tree`, join(here, name)] : [join(there, 'tree'), `:${here}/${name}`];
+    const copying = copy(paths, true, { signal: interruption.signal });
+    await eventually(() => isUnderWay(join(here, name)), { interval: 2 });
+    interruption.abort('SIGINT');
+    await expect(copying).rejects.toThrow(/^interrupted$/);
+  }
+  await eventually(() => {
+    expect(readdirSync(here, { recursive: true }).sort()).toEqual(['down', 'up']);
+  });
+});
+
+/** Throws unless something is being written into a folder. */
+function isUnderWay(folder: string): void {
+  if (!readdirSync(folder).some((name) => name.startsWith('.sandboxd-upload-'))) throw new Error('not yet');
+}
