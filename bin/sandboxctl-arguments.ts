@@ -10,6 +10,12 @@ export interface CommandRunner {
   withoutDaemon(command: (terminal: Terminal) => Promise<number>): Promise<void>;
 }
 
+/** The option of what prints content of the sandbox. */
+export const RAW: [flags: string, description: string] = [
+  '--raw',
+  'on a terminal too, print what it would act upon; without it that is escaped, but for colours',
+];
+
 /** Adds one `NAME=VALUE` to the variables given before it. */
 export function environmentEntry(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];

@@ -5,7 +5,7 @@ import { mkdir, mv, rm } from '../src/ctl/files/change.ts';
 import { ls, statPath } from '../src/ctl/files/ls.ts';
 import { sandboxPath } from '../src/ctl/files/sandbox-files.ts';
 import { integer } from './command-line.ts';
-import type { CommandRunner } from './sandboxctl-arguments.ts';
+import { type CommandRunner, RAW } from './sandboxctl-arguments.ts';
 
 const USER: [flags: string, description: string] = ['--user <name>', 'account to act as'];
 const PATH = 'an absolute path in the sandbox';
@@ -28,11 +28,12 @@ export function defineFileCommands(program: Command, { withDaemon }: CommandRunn
     .command('cat')
     .description('print files of the sandbox')
     .argument('<path...>', PATH)
+    .option(...RAW)
     .option(...USER)
-    .action((paths: string[], as: { user?: string }) =>
+    .action((paths: string[], { raw: is_raw = false, user }: { raw?: boolean; user?: string }) =>
       withDaemon(async (context) => {
         const { printFile } = await import('../src/ctl/files/download.ts');
-        for (const path of paths) await printFile(context, sandboxPath(path), as);
+        for (const path of paths) await printFile(context, sandboxPath(path), { user }, is_raw);
         return EXIT.ok;
       }),
     );

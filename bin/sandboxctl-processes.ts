@@ -9,7 +9,7 @@ import { runExitCode, runProcess } from '../src/ctl/run/run-process.ts';
 import { signal } from '../src/ctl/signal.ts';
 import { stop } from '../src/ctl/stop.ts';
 import { failureLine, integer } from './command-line.ts';
-import { type CommandRunner, environmentEntry, timeout } from './sandboxctl-arguments.ts';
+import { type CommandRunner, environmentEntry, RAW, timeout } from './sandboxctl-arguments.ts';
 
 const PROCESS_ID = 'its id, or as much of the beginning as is unique';
 
@@ -83,13 +83,17 @@ export function defineProcessCommands(program: Command, { withDaemon }: CommandR
       new Option('--stream <stream>', 'only this stream').choices([...OUTPUT_STREAMS, 'all']).default('all'),
     )
     .option('--tail <lines>', 'start this many lines before the end', integer(0))
+    .option(...RAW)
     .action(
-      (process_id: string, options: { follow?: true; stream: 'stdout' | 'stderr' | 'all'; tail?: number }) =>
+      (
+        process_id: string,
+        options: { follow?: true; stream: 'stdout' | 'stderr' | 'all'; tail?: number; raw?: boolean },
+      ) =>
         withDaemon((context) => {
-          const { follow = false, stream, tail: tail_lines } = options;
+          const { follow = false, stream, tail: tail_lines, raw: is_raw = false } = options;
           const interrupted = interruption();
           return withProcess(context, process_id, (id) =>
-            logs(context, id, { follow, stream, tail_lines }, interrupted),
+            logs(context, id, { follow, stream, tail_lines, is_raw }, interrupted),
           );
         }),
     );

@@ -3,9 +3,10 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { run } from '../support/ctl/sandboxctl.ts';
+import { run, SANDBOXCTL } from '../support/ctl/sandboxctl.ts';
 import { screen } from '../support/ctl/screen.ts';
 import { StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';
+import { atTerminal } from '../support/ctl/typed-terminal.ts';
 
 /** Clears the screen, sets the title, goes on in eight-bit clothes, turns the direction of text, hides the rest. */
 const ESCAPES = '\u001b[2J\u001b]0;title\u0007\u009b31m\u202e\u001b[8m';
@@ -80,6 +81,48 @@ describe('what a daemon says', () => {
     const { out, text } = screen(80);
     await out.line(`${out.style('red', 'own')} \u001b[31mforeign`);
     expect(text()).toBe('\u001b[31mown\u001b[39m \\u001b[31mforeign\n');
+  });
+});
+
+describe('content of the sandbox', () => {
+  const CONTENT = '\u001b]0;title\u0007\u001b[31mred\u001b[0m\n';
+  const commands: [string, ...string[]][] = [
+    ['cat', '/a'],
+    ['cp', ':/a', '-'],
+    ['logs', 'a'],
+  ];
+
+  async function asked(): Promise<string[]> {
+    const url = await served((request, response) => {
+      const is_file = request.url?.includes('/files');
+      response.writeHead(200, {
+        'content-type': is_file ? 'application/octet-stream' : 'text/event-stream',
+      });
+      const piece = JSON.stringify({ stream: 'stdout', offset: 0, data: CONTENT });
+      response.end(is_file ? CONTENT : `id: 1\nevent: output\ndata: ${piece}\n\n`);
+    });
+    return ['--url', url, '--state-dir', '/none'];
+  }
+
+  it.each(commands)('reaches a terminal with its colours alone: %s', async (...command) => {
+    const terminal = atTerminal(process.execPath, [SANDBOXCTL, ...(await asked()), ...command], {});
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.text()).toBe('\\u001b]0;title\\u0007\u001b[31mred\u001b[0m\r\n');
+  });
+
+  it.each(commands.filter(([verb]) => verb !== 'cp'))(
+    'reaches a terminal as it is with --raw: %s',
+    async (...command) => {
+      const args = [SANDBOXCTL, ...(await asked()), ...command, '--raw'];
+      const terminal = atTerminal(process.execPath, args, {});
+      expect(await terminal.ended).toBe(0);
+      expect(terminal.text()).toBe(CONTENT.replace('\n', '\r\n'));
+    },
+  );
+
+  it.each(commands)('reaches a pipe as it is: %s', async (...command) => {
+    const { stdout } = await run([...(await asked()), ...command]);
+    expect(stdout).toBe(CONTENT);
   });
 });
 

@@ -10,7 +10,7 @@ import { RECONNECT_MS, type ReconnectingReader, readToEnd, tellLost } from './re
 const TYPE = 'application/octet-stream';
 
 /**
- * Writes all output of a process to this program's own streams until the process has ended, and resolves with it, or
+ * Writes all output of a process, as it is, to this program's own streams until the process has ended, and resolves with it, or
  * until `interrupted`, and resolves with null. Each stream has a connection of its own, on which its bytes come as they
  * are, for a fraction of what events cost; in which order the two were written is not seen. A lost connection is reopened
  * where it ended. Contract section 4, `GET /processes/{id}/output`.
@@ -20,7 +20,7 @@ export async function followBytes(
   process_id: string,
   interrupted: AbortSignal,
 ): Promise<ProcessView | null> {
-  const sink = new OutputSink(context);
+  const sink = new OutputSink(context, true);
   const readers = OUTPUT_STREAMS.map((stream) => new ByteReader(context.client, process_id, stream, sink));
   const onLost = oncePerReconnect(() => tellLost(context));
   const view: ReconnectingReader<ProcessView> = {

@@ -18,6 +18,8 @@ export interface FollowOptions {
   lossless?: boolean;
   /** Whether the daemon has accepted a request before, so that even the first connection is retried. */
   is_known?: boolean;
+  /** Whether a terminal gets the output as it is; otherwise what it would act upon is escaped, but for colours. */
+  is_raw: boolean;
 }
 
 /**
@@ -25,14 +27,18 @@ export interface FollowOptions {
  * resolves with it, or until `interrupted`, and resolves with null. A lost connection is reopened where it ended.
  * Contract section 4, `GET /processes/{id}/output`.
  */
-export function followOutput(
+export async function followOutput(
   context: Context,
   process_id: string,
   options: FollowOptions,
   interrupted: AbortSignal,
 ): Promise<ProcessView | null> {
   const reader = new EventReader(context, process_id, options);
-  return readToEnd(reader, interrupted, () => tellLost(context));
+  try {
+    return await readToEnd(reader, interrupted, () => tellLost(context));
+  } finally {
+    await reader.end();
+  }
 }
 
 /** The API path of one process, with any characters in its id. */
@@ -53,7 +59,7 @@ class EventReader implements ReconnectingReader<ProcessView | null> {
     this.#context = context;
     this.#path = `${processPath(process_id)}/output`;
     this.#options = options;
-    this.#sink = new OutputSink(context);
+    this.#sink = new OutputSink(context, options.is_raw);
     this.connected = options.is_known ?? false;
   }
 
@@ -68,6 +74,11 @@ class EventReader implements ReconnectingReader<ProcessView | null> {
     } finally {
       body.destroy();
     }
+  }
+
+  /** Writes what was held back because more might have come. */
+  end(): Promise<void> {
+    return this.#sink.end();
   }
 
   async #open(query: Record<string, string | number | undefined>, signal: AbortSignal) {

@@ -59,9 +59,10 @@ export async function serveConsole(
     server.listen(port, HOST, () => {
       const { port: taken } = server.address() as AddressInfo;
       const url = `http://${HOST}:${taken}/${secret}/console/`;
-      out
-        .line(json ? JSON.stringify({ url }) : `The console of ${client.shown} is at\n\n  ${url}\n`)
-        .then(() => open(url), reject);
+      const lines = json
+        ? [JSON.stringify({ url })]
+        : [`The console of ${client.shown} is at`, '', `  ${url}`, ''];
+      out.lines(lines).then(() => open(url), reject);
     });
     interrupted.addEventListener('abort', () => {
       server.close(() => resolve(EXIT.ok));

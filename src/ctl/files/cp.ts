@@ -88,7 +88,7 @@ async function up(context: Context, from: string, to: string, options: CpOptions
 async function down(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
   const { recursive, preserve, user, signal } = options;
   const as = { user, signal };
-  if (to === '-') return printFile(context, from, { user });
+  if (to === '-') return printFile(context, from, { user }, false);
   const entry = await sandboxStat(context, from, { user });
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   const found = await localStat(to);

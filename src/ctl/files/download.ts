@@ -47,10 +47,20 @@ export async function downloadFile(
   }
 }
 
-/** Prints the bytes of a file of the sandbox. */
-export async function printFile({ client, out }: Context, path: string, as: AsUser): Promise<void> {
+/** Prints a file of the sandbox: its bytes, unless stdout is a terminal and it is not to be `is_raw`. */
+export async function printFile(
+  { client, out }: Context,
+  path: string,
+  as: AsUser,
+  is_raw: boolean,
+): Promise<void> {
   const response = await client.stream('/files', { type: BYTES, query: { path, ...as } });
-  for await (const chunk of response) await out.write(chunk);
+  const content = out.content(is_raw);
+  try {
+    for await (const chunk of response) await content.write(chunk);
+  } finally {
+    await content.end();
+  }
   if (!response.complete) throw broken(path);
 }
 

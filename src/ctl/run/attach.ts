@@ -69,7 +69,7 @@ class AttachedTerminal {
     this.#context = context;
     this.#path = `${processPath(process_id)}/attach`;
     this.#keyboard = keyboard;
-    this.#sink = new OutputSink(context);
+    this.#sink = new OutputSink(context, true);
   }
 
   /** Resolves with the ended process, or null if the connection was lost or `interrupted`. */

@@ -88,7 +88,12 @@ async function connect(
 /** Where the order of stdout and stderr is seen, both come over one connection, in the order in which they were read. */
 function follow(context: Context, process_id: string, stop: AbortSignal): Promise<ProcessView | null> {
   if (!context.json && !isSamePlace()) return followBytes(context, process_id, stop);
-  return followOutput(context, process_id, { follow: true, lossless: true, is_known: true }, stop);
+  return followOutput(
+    context,
+    process_id,
+    { follow: true, lossless: true, is_known: true, is_raw: true },
+    stop,
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { OutputPosition, OutputStream } from '../../contract/processes.ts';
 import type { Context } from '../context.ts';
+import type { Content } from './output.ts';
 
 /** A piece of a process's output as the API sends it; `offset` counts bytes from the start of its stream. */
 export interface OutputPiece {
@@ -15,11 +16,14 @@ export interface OutputPiece {
  */
 export class OutputSink {
   readonly #context: Context;
+  readonly #content: Record<OutputStream, Content>;
   /** The next offset of each stream; null before its first piece. */
   readonly #next: Record<OutputStream, number | null> = { stdout: null, stderr: null };
 
-  constructor(context: Context) {
+  /** What a terminal would act upon reaches it only if the output `is_raw`. */
+  constructor(context: Context, is_raw: boolean) {
     this.#context = context;
+    this.#content = { stdout: context.out.content(is_raw), stderr: context.err.content(is_raw) };
   }
 
   /** The offsets after the last byte written. */
@@ -42,9 +46,14 @@ export class OutputSink {
     await this.#print(stream, Math.max(offset, next), bytes.subarray(Math.max(0, next - offset)));
   }
 
+  /** Writes what was held back because more might have come. */
+  async end(): Promise<void> {
+    for (const content of Object.values(this.#content)) await content.end();
+  }
+
   #print(stream: OutputStream, offset: number, bytes: Buffer): Promise<void> {
-    const { out, err, json } = this.#context;
-    if (!json) return (stream === 'stdout' ? out : err).write(bytes);
+    const { out, json } = this.#context;
+    if (!json) return this.#content[stream].write(bytes);
     const text = bytes.toString('utf8');
     const is_text = Buffer.from(text, 'utf8').equals(bytes);
     const data = is_text ? { data: text } : { data: bytes.toString('base64'), encoding: 'base64' };

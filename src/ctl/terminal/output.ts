@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import { printable } from './printable.ts';
+import { ShownText } from './shown-text.ts';
 
 const ESCAPE = '\x1b';
 /** Replaces the escape character in this program's own styles; no other text contains it. */
@@ -12,6 +13,14 @@ export type Style = Parameters<typeof styleText>[0];
 
 /** Thrown by a write to a stream whose reader has closed it, as `head` does. */
 export class OutputClosed extends Error {}
+
+/** Where bytes go that are not this program's own words. */
+export interface Content {
+  /** Writes bytes, which may be cut anywhere; resolves and rejects like `Output.line`. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Writes what was held back because more might have come. */
+  end(): Promise<void>;
+}
 
 /** A stream that a command writes to: a terminal with size and colours, or a pipe or file without. */
 export class Output {
@@ -49,6 +58,11 @@ export class Output {
     return this.write(`${this.#shown(text)}\n`);
   }
 
+  /** Writes each of the texts as one line, like `line`. */
+  async lines(texts: readonly string[]): Promise<void> {
+    for (const text of texts) await this.line(text);
+  }
+
   /** Writes a line of JSON: unchanged, except on a terminal, where control characters are escaped. */
   json(text: string): Promise<void> {
     return this.#stream.isTTY ? this.line(text) : this.write(`${text}\n`);
@@ -57,6 +71,13 @@ export class Output {
   /** Clears the screen and writes the lines. */
   screen(lines: string[]): Promise<void> {
     return this.write(`${ESCAPE}[2J${ESCAPE}[H${lines.map((line) => `${this.#shown(line)}\n`).join('')}`);
+  }
+
+  /** Takes content of the sandbox: unchanged where it `is_raw` or the stream is no terminal, otherwise as `ShownText` has it. */
+  content(is_raw: boolean): Content {
+    if (is_raw || !this.#stream.isTTY) return { write: (bytes) => this.write(bytes), end: async () => {} };
+    const shown = new ShownText();
+    return { write: (bytes) => this.write(shown.add(bytes)), end: () => this.write(shown.end()) };
   }
 
   #shown(text: string): string {

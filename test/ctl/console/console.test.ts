@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { BuiltDaemon } from '../../support/built.ts';
 import { openTab, startBrowser, without_browser } from '../../support/console/browser.ts';
 import { has_browser } from '../../support/console/chromium.ts';
+import { start } from '../../support/ctl/sandboxctl.ts';
 import { eventually } from '../../support/eventually.ts';
 import { SANDBOXD } from '../../support/sandboxd-program.ts';
 
@@ -45,6 +46,13 @@ function status(
 }
 
 describe('sandboxctl console', () => {
+  it('tells where it is on lines of its own', async () => {
+    const daemon = await BuiltDaemon.start();
+    const running = start(['--url', daemon.url, '--state-dir', daemon.state_dir, 'console', '--no-open']);
+    await running.wrote(/\n\n {2}http:\S+\n\n$/);
+    expect((await running.ended('SIGINT')).stdout).toMatch(/^The console of \S+ is at\n\n {2}http:\S+\n\n$/);
+  });
+
   it('serves who knows its path from its own page, and nobody else', async () => {
     const { daemon, url } = await served();
     const root = url.pathname.replace('console/', '');

@@ -6,7 +6,7 @@ import { pipe } from '../../support/ctl/screen.ts';
 function sink(json = false) {
   const [out, err] = [pipe(), pipe()];
   const context = { out: out.out, err: err.out, json } as unknown as Context;
-  return { sink: new OutputSink(context), out: out.text, err: err.text };
+  return { sink: new OutputSink(context, false), out: out.text, err: err.text };
 }
 
 describe('the sink of output', () => {

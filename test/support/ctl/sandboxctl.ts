@@ -2,7 +2,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../eventually.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../../bin/sandboxctl.ts', import.meta.url));
+/** The program's file, for Node. */
+export const SANDBOXCTL = fileURLToPath(new URL('../../../bin/sandboxctl.ts', import.meta.url));
 
 export interface Ended {
   code: number | null;
@@ -23,7 +24,7 @@ export interface Running {
 
 /** Starts `sandboxctl` with nothing of the test's own environment but PATH; `merged`: its stderr goes where stdout goes. */
 export function start(args: string[], env: NodeJS.ProcessEnv = {}, { merged = false } = {}): Running {
-  const command = [process.execPath, PROGRAM, ...args];
+  const command = [process.execPath, SANDBOXCTL, ...args];
   const [file = '', ...rest] = merged ? ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command] : command;
   const child = spawn(file, rest, { env: { PATH: process.env.PATH, ...env } });
   let stdout = '';
