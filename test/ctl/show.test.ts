@@ -59,7 +59,7 @@ attempts
     expect(ended).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'sandboxctl: Not found. (not_found)\n',
+      stderr: 'sandboxctl: ../../sandbox?x: Not found. (not_found)\n',
     });
     expect(daemon.received.at(-1)?.url).toBe('/api/v1/webhook/deliveries/..%2F..%2Fsandbox%3Fx');
   });

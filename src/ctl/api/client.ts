@@ -13,6 +13,7 @@ import type { ErrorCode } from '../../contract/errors.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
 import { checkedConnection } from './checked-connection.ts';
 import type { Address, Token } from './config.ts';
+import { namedMessage } from './named-error.ts';
 
 /** What a request carries beside method and path. */
 export interface RequestOptions {
@@ -76,7 +77,7 @@ export class Client {
     const answer = parseAnswer(await this.#read(response));
     if (response.statusCode === NO_CONTENT) return undefined as Data;
     if (isSuccess(response) && answer?.success === true) return answer.data as Data;
-    throw this.#errorOf(response, answer);
+    throw this.#errorOf(response, answer, path);
   }
 
   /**
@@ -93,7 +94,7 @@ export class Client {
       response.destroy();
       throw new DaemonError(null, `${this.shown} answered with ${mediaType(response)} instead of ${type}`);
     }
-    throw this.#errorOf(response, parseAnswer(await this.#read(response)));
+    throw this.#errorOf(response, parseAnswer(await this.#read(response)), path);
   }
 
   /** Sends one request below `/api/v1`; resolves with whatever is answered, its body still to be read. */
@@ -117,7 +118,7 @@ export class Client {
       socket.on('error', (error) => reject(this.#unreachable(error)));
       socket.once('upgrade', ({ socket: connected }) => keepAlive(connected));
       socket.once('unexpected-response', (_request, response) => {
-        this.#read(response).then((text) => reject(this.#errorOf(response, parseAnswer(text))), reject);
+        this.#read(response).then((text) => reject(this.#errorOf(response, parseAnswer(text), path)), reject);
       });
     });
   }
@@ -213,7 +214,7 @@ export class Client {
     );
   }
 
-  #errorOf(response: IncomingMessage, answer: Answer | null): DaemonError {
+  #errorOf(response: IncomingMessage, answer: Answer | null, path: string): DaemonError {
     const error = answer?.error;
     if (!error) {
       return new DaemonError(
@@ -228,7 +229,8 @@ export class Client {
         ? `; ${this.#token.missing}; name another file with --token-file`
         : '',
     ];
-    const text = `${error.message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
+    const message = namedMessage(error, this.#address.api_path + path);
+    const text = `${message} (${error.code})`.slice(0, MESSAGE_MAX_LENGTH);
     return new DaemonError(error.code, `${text}${hints.join('')}`, error.details);
   }
 }

@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import type { ErrorCode } from '../../contract/errors.ts';
+import { namedMessage } from '../api/named-error.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, Failure } from '../failure.ts';
 import { printable } from '../terminal/printable.ts';
@@ -10,7 +12,7 @@ interface WatchMessage {
   event?: string;
   path?: string;
   old_path?: string;
-  error?: { code: string; message: string };
+  error?: { code: ErrorCode; message: string; details?: unknown };
 }
 
 /** Prints the changes in directories of the sandbox until it is interrupted. Contract section 4, `GET /files/watch`. */
@@ -65,7 +67,9 @@ function messageIn(text: string): WatchMessage | null {
 function failureIn(message: WatchMessage | null): Failure | null {
   if (message === null) return new Failure(EXIT.failed, 'the daemon sent an invalid message');
   if (message.type !== 'error') return null;
-  return new Failure(EXIT.failed, `${message.error?.message} (${message.error?.code})`);
+  const { error } = message;
+  const text = error ? namedMessage(error, '') : 'unknown error';
+  return new Failure(EXIT.failed, `${text} (${error?.code})`);
 }
 
 function eventText({ event = '', path = '', old_path }: WatchMessage): string {

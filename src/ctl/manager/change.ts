@@ -56,6 +56,7 @@ export async function deleteSandboxes(context: ManagerContext, given: readonly s
   const ids: string[] = [];
   // One that is unclear must not be found out about when others are gone.
   for (const each of given) ids.push(await selectedSandbox(context, each));
+  if (ids.length > 1) for (const id of ids) await context.client.call('GET', `/sandboxes/${id}`);
   for (const id of ids) {
     const answer = await context.client.call<object>('DELETE', `/sandboxes/${id}`, {
       silence_timeout_ms: CHANGE_TIMEOUT_MS,

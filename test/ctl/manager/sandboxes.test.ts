@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { newId } from '../../../src/base/ids.ts';
 import { type Managed, startManaged } from '../../support/ctl/managed.ts';
 import { run } from '../../support/ctl/sandboxctl.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -88,13 +89,23 @@ describe('the sandboxes of a manager', () => {
     const env = { ...managed.env, SANDBOXCTL_SANDBOX: id };
     expect(await run(['sandbox', 'delete'], env)).toMatchObject({ code: 2, stdout: '' });
     expect(await run(['sandbox', 'delete', id, 'sbx_ff'], env)).toMatchObject({ code: 1, stdout: '' });
+    const unknown = newId('sbx_', 0);
+    const of_two = await run(['sandbox', 'delete', id, unknown], env);
+    expect(of_two).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `sandboxctl: ${unknown}: There is no such sandbox. (not_found)\n`,
+    });
     expect(JSON.parse(await printed('sandbox', 'list', '--json')).count).toBe(1);
     expect(await printed('sandbox', 'delete', '--sandbox', id.slice(0, -2))).toBe(`${id} is being deleted`);
     await eventually(async () =>
       expect(JSON.parse(await printed('sandbox', 'list', '--json')).count).toBe(0),
     );
     const gone = await run(['--sandbox', id, 'ps'], managed.env);
-    expect([gone.code, gone.stderr]).toEqual([1, expect.stringMatching(/\(not_found\)\n$/)]);
+    expect([gone.code, gone.stderr]).toEqual([
+      1,
+      `sandboxctl: ${id}: There is no such sandbox. (not_found)\n`,
+    ]);
   });
 
   it('are listed in as many pages as it takes', async () => {
