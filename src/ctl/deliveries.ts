@@ -1,6 +1,8 @@
 import { systemClock } from '../base/clock.ts';
 import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
 import type { DeliveryPage, DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import { DELIVERY_ROWS } from './api/row-kinds.ts';
+import { soundRows, tellLeftOut } from './api/sound-rows.ts';
 import type { Context } from './context.ts';
 import { deliveryTable } from './delivery-table.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
@@ -20,10 +22,14 @@ const WATCH_INTERVAL_MS = 1_000;
 export async function deliveries(context: Context, options: DeliveriesOptions): Promise<ExitCode> {
   const { out, json } = context;
   const page = await list(context, options);
-  if (json) await out.line(JSON.stringify(page));
-  else if (page.deliveries.length === 0) await context.err.line('no deliveries');
-  else for (const line of tableOf(page.deliveries, out)) await out.line(line);
-  return EXIT.ok;
+  if (json) {
+    await out.line(JSON.stringify(page));
+    return EXIT.ok;
+  }
+  const { rows, left_out } = await soundRows<DeliveryView>(page.deliveries, DELIVERY_ROWS);
+  if (page.deliveries.length === 0) await context.err.line('no deliveries');
+  else await out.lines(tableOf(rows, out));
+  return tellLeftOut(context.err, left_out);
 }
 
 /**
@@ -38,12 +44,17 @@ export async function watchDeliveries(
   const { out, err } = context;
   let shown = new Map<string, string>();
   let lost = false;
+  let told = '';
   if (out.rows === null && !context.json) await out.line(tableOf([], out)[0] ?? '');
   for (let round = 0; !interrupted.aborted; round++) {
     try {
       const { deliveries } = await list(context, fitting(options, out));
+      const { rows, left_out } = await soundRows<DeliveryView>(deliveries, DELIVERY_ROWS);
       lost = false;
-      shown = await show(context, deliveries, shown);
+      shown = await show(context, rows, shown);
+      const text = left_out.join('\n');
+      if (text !== told) await tellLeftOut(err, left_out);
+      told = text;
     } catch (error) {
       if (!(error instanceof Failure) || error.exit_code !== EXIT.unreachable || round === 0) throw error;
       if (!lost) await err.line(`${error.message}; retrying`);

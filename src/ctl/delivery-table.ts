@@ -34,7 +34,7 @@ export function deliveryTable(deliveries: readonly DeliveryView[], out: Output, 
     {
       title: 'STATE',
       cell: ({ state }) => state,
-      style: ({ state }, text) => out.style(STATE_STYLES[state], text),
+      style: ({ state }, text) => out.style(STATE_STYLES[state] ?? 'dim', text),
       least: LONGEST_STATE,
     },
     { title: 'ATTEMPTS', cell: ({ attempt_count }) => String(attempt_count) },

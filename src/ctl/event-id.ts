@@ -1,6 +1,8 @@
 import { systemClock } from '../base/clock.ts';
 import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
 import type { DeliveryPage, DeliveryView } from '../contract/deliveries.ts';
+import { DELIVERY_ROWS } from './api/row-kinds.ts';
+import { soundRows } from './api/sound-rows.ts';
 import type { Context } from './context.ts';
 import { deliveryTable } from './delivery-table.ts';
 import { EXIT, Failure } from './failure.ts';
@@ -25,9 +27,7 @@ export async function fullEventId(context: Context, text: string): Promise<strin
   const [only] = found;
   if (only === undefined) throw new Failure(EXIT.failed, `no event id begins with ${beginning}`);
   if (found.length === 1) return only.event_id;
-  for (const line of deliveryTable(found.slice(0, SHOWN_MAX), context.err, systemClock.wallMs())) {
-    await context.err.line(line);
-  }
+  await context.err.lines(deliveryTable(found.slice(0, SHOWN_MAX), context.err, systemClock.wallMs()));
   throw new Failure(EXIT.failed, `${found.length} event ids begin with ${beginning}: give more of it`);
 }
 
@@ -38,9 +38,10 @@ async function eventsBeginning({ client }: Context, beginning: string): Promise<
     const { deliveries, next_cursor }: DeliveryPage = await client.call('GET', '/webhook/deliveries', {
       query: { limit: LIST_LIMIT_MAX, cursor: cursor ?? undefined },
     });
-    found.push(...deliveries.filter(({ event_id }) => event_id.startsWith(beginning)));
+    const { rows } = await soundRows<DeliveryView>(deliveries, DELIVERY_ROWS);
+    found.push(...rows.filter(({ event_id }) => event_id.startsWith(beginning)));
     // Ids begin with the time of their event, and the list is newest first.
-    const is_past = (deliveries.at(-1)?.event_id ?? '') < beginning;
+    const is_past = (rows.at(-1)?.event_id ?? '') < beginning;
     if (next_cursor === null || (is_past && found.length > 0)) break;
     cursor = next_cursor;
   }

@@ -75,5 +75,6 @@ class StreamReader implements ReconnectingReader<'last'> {
 /** The highest stored sequence, 0 if there is none. Records of another sandbox have their own sequence. */
 async function newestSequence({ client }: Context): Promise<number> {
   const { deliveries } = await client.call<DeliveryPage>('GET', '/webhook/deliveries');
-  return deliveries.find(({ state }) => state !== 'foreign')?.sequence ?? 0;
+  const newest = deliveries.find((each) => Number.isSafeInteger(each?.sequence) && each.state !== 'foreign');
+  return newest?.sequence ?? 0;
 }

@@ -1,6 +1,9 @@
 import { systemClock } from '../base/clock.ts';
+import type { ProcessView } from '../contract/processes.ts';
 import { DaemonError } from './api/client.ts';
 import { listProcesses } from './api/list-processes.ts';
+import { PROCESS_ROWS } from './api/row-kinds.ts';
+import { soundRows } from './api/sound-rows.ts';
 import type { Context } from './context.ts';
 import { EXIT, Failure } from './failure.ts';
 import { processTable } from './ps.ts';
@@ -33,6 +36,7 @@ async function fullProcessId({ client, err }: Context, text: string): Promise<st
     [text, PREFIX + text].some((beginning) => process_id.startsWith(beginning)),
   );
   if (found.length < 2) return found[0]?.process_id ?? null;
-  for (const line of processTable(found.slice(0, SHOWN_MAX), err, systemClock.wallMs())) await err.line(line);
+  const { rows } = await soundRows<ProcessView>(found.slice(0, SHOWN_MAX), PROCESS_ROWS);
+  await err.lines(processTable(rows, err, systemClock.wallMs()));
   throw new Failure(EXIT.failed, `${found.length} process ids begin with ${text}: give more of it`);
 }

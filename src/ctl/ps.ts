@@ -1,6 +1,8 @@
 import { systemClock } from '../base/clock.ts';
 import type { ProcessState, ProcessView } from '../contract/processes.ts';
-import { listProcesses } from './api/list-processes.ts';
+import { answeredProcesses } from './api/list-processes.ts';
+import { PROCESS_ROWS } from './api/row-kinds.ts';
+import { soundRows, tellLeftOut } from './api/sound-rows.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import type { Output, Style } from './terminal/output.ts';
@@ -21,11 +23,15 @@ const STATE_STYLES: Record<ProcessState, Style> = {
 
 /** Lists processes, running and ended. Contract section 4, `GET /processes`. */
 export async function ps({ client, out, err, json }: Context): Promise<ExitCode> {
-  const processes = await listProcesses(client);
-  if (json) await out.line(JSON.stringify({ processes }));
-  else if (processes.length === 0) await err.line('no processes');
-  else for (const line of processTable(processes, out, systemClock.wallMs())) await out.line(line);
-  return EXIT.ok;
+  const answered = await answeredProcesses(client);
+  if (json) {
+    await out.line(JSON.stringify({ processes: answered }));
+    return EXIT.ok;
+  }
+  const { rows, left_out } = await soundRows<ProcessView>(answered, PROCESS_ROWS);
+  if (answered.length === 0) await err.line('no processes');
+  else await out.lines(processTable(rows, out, systemClock.wallMs()));
+  return tellLeftOut(err, left_out);
 }
 
 /** A command as a user would type it in a shell, on one line. */
@@ -50,7 +56,7 @@ export function processTable(processes: ProcessView[], out: Output, now_ms: numb
       {
         title: 'STATE',
         cell: ({ state, ready }) => (ready === false && state === 'running' ? 'starting' : state),
-        style: ({ state }, text) => out.style(STATE_STYLES[state], text),
+        style: ({ state }, text) => out.style(STATE_STYLES[state] ?? 'dim', text),
       },
       { title: 'CODE', cell: ({ exit_code, exited_at }) => (exited_at ? String(exit_code ?? '?') : '-') },
       { title: 'AGE', cell: ({ started_at }) => glance(now_ms - Date.parse(started_at)) },

@@ -32,16 +32,30 @@ async function served(answer: RequestListener): Promise<string> {
 }
 
 const E = ESCAPES;
+const TIME = '2026-01-01T00:00:00.000Z';
 const delivery = {
-  ...{ event_id: E, event_type: E, sequence: E, state: 'delivered', created_at: E, finished_at: E },
-  ...{ next_attempt_at: E, body: E, headers: { [E]: E } },
+  ...{ event_id: E, event_type: E, sequence: 1, state: 'delivered', created_at: TIME, finished_at: TIME },
+  ...{
+    next_attempt_at: TIME,
+    attempt_count: 1,
+    last_status: null,
+    last_error: E,
+    body: E,
+    headers: { [E]: E },
+  },
   attempts: [
     { attempt: E, started_at: E, duration_ms: E, status: E, error: E, next_attempt_at: E, response_body: E },
   ],
 };
 const process_view = {
-  ...{ process_id: E, pid: E, state: 'running', exit_code: E, exited_at: E, started_at: E, restart_count: E },
-  ...{ command: [E], resource_usage: { memory_bytes: E }, ready: null, signal: E },
+  ...{ process_id: E, pid: 1, state: E, exit_code: 1, exited_at: TIME, started_at: TIME, restart_count: 1 },
+  ...{
+    name: E,
+    command: [E],
+    resource_usage: { cpu_ms: 1, memory_bytes: 1, processes: 1 },
+    ready: null,
+    signal: E,
+  },
 };
 const sandbox = {
   ...{ sandbox_id: E, team_id: E, state: E, version: E, uptime_ms: 1, watcher: null },
@@ -81,6 +95,71 @@ describe('what a daemon says', () => {
     const { out, text } = screen(80);
     await out.line(`${out.style('red', 'own')} \u001b[31mforeign`);
     expect(text()).toBe('\u001b[31mown\u001b[39m \\u001b[31mforeign\n');
+  });
+});
+
+describe('a row that makes no sense', () => {
+  const bad_process = { ...process_view, process_id: `proc_${E}`, resource_usage: null };
+  const bad_record = { ...delivery, event_id: 'evt_bad', created_at: 7 };
+  const entry = {
+    ...{ name: 'a', path: '/d/a', type: 'file', size: 1, mode: '0644', mod_time: TIME, is_link: false },
+    ...{ link_target: null, uid: 0, gid: 0, user: 'root', group: 'root' },
+  };
+  const files = {
+    'GET /files/stat': { ...entry, path: '/d', type: 'dir' },
+    'GET /files/list': {
+      path: '/d',
+      entries: [{ ...entry, path: '/d/b', size: -1 }, entry],
+      next_cursor: null,
+    },
+  };
+
+  it.each<[string[], Record<string, unknown>, string, string]>([
+    [
+      ['ps'],
+      { 'GET /processes': { processes: [null, process_view, bad_process] } },
+      'COMMAND',
+      'process number 3 is not shown: must be an object',
+    ],
+    [
+      ['ps'],
+      { 'GET /processes': { processes: [process_view, bad_process] } },
+      'COMMAND',
+      'resource_usage must be an object',
+    ],
+    [
+      ['deliveries'],
+      { 'GET /webhook/deliveries': { deliveries: [bad_record, delivery], next_cursor: null } },
+      'EVENT TYPE',
+      'record evt_bad is not shown: created_at must be a string',
+    ],
+    [['ls', '-l', '/d'], files, '0644', 'entry /d/b is not shown: size must be'],
+  ])('is named, and the others are shown, by %j', async (args, answers, shown, named) => {
+    const { code, stdout, stderr } = await run([...(await standIn(answers)), ...args]);
+    expect([code, stdout.trimEnd().split('\n').length]).toEqual([1, 2]);
+    expect(stdout).toContain(shown);
+    expect(stderr).toContain(named);
+    expect(stderr.replaceAll('\n', '')).not.toMatch(ACTED_UPON);
+  });
+
+  it('is in JSON as it is, and hinders no command for another', async () => {
+    const processes = [null, bad_process, { ...process_view, process_id: 'proc_abc' }];
+    const options = await standIn({
+      'GET /processes': { processes },
+      'DELETE /processes/proc_abc': { ...process_view, process_id: 'proc_abc' },
+    });
+    const { code, stdout } = await run([...options, 'ps', '--json']);
+    expect([code, JSON.parse(stdout)]).toEqual([0, { processes: processes.toReversed() }]);
+    expect(await run([...options, 'stop', 'ab'])).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('may have what only a newer daemon knows', async () => {
+    const newer = { ...process_view, state: 'frozen', more: 1 };
+    const { code, stdout } = await run([
+      ...(await standIn({ 'GET /processes': { processes: [newer] } })),
+      'ps',
+    ]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('frozen')]);
   });
 });
 
@@ -129,10 +208,8 @@ describe('content of the sandbox', () => {
 describe('an answer that is none of a daemon', () => {
   it.each([
     [['ps'], { 'GET /processes': {} }],
-    [['ps'], { 'GET /processes': { processes: [null] } }],
     [['status'], { 'GET /sandbox': null }],
     [['deliveries'], { 'GET /webhook/deliveries': { deliveries: 7, next_cursor: 'x' } }],
-    [['deliveries'], { 'GET /webhook/deliveries': { deliveries: [{ created_at: 7 }], next_cursor: null } }],
     [['show', 'a'], { 'GET /webhook/deliveries/a': { headers: 3 } }],
     [['stop', 'a'], { 'DELETE /processes/a': undefined }],
   ])('is one line and exit 1, for %j', async (args, answers) => {

@@ -6,16 +6,16 @@ import type { Client } from './client.ts';
 const PROCESSES_MAX = 100_000;
 
 interface Page {
-  processes: ProcessView[];
+  processes: unknown[];
   next_cursor: string | null;
 }
 
 /**
- * Every process of a daemon, those started last last. Throws `Failure` where the pages have no end: the daemon may be
+ * Every process of a daemon as it answers, those started last last. Throws `Failure` where the pages have no end: the daemon may be
  * hostile. Contract section 4, `GET /processes`.
  */
-export async function listProcesses(client: Client): Promise<ProcessView[]> {
-  const listed: ProcessView[] = [];
+export async function answeredProcesses(client: Client): Promise<unknown[]> {
+  const listed: unknown[] = [];
   for (let cursor: string | undefined; ; ) {
     const page: Page = await client.call<Page>('GET', '/processes', { query: { cursor } });
     for (const process of page.processes) listed.push(process);
@@ -25,4 +25,10 @@ export async function listProcesses(client: Client): Promise<ProcessView[]> {
       throw new Failure(EXIT.failed, 'the list of processes has an invalid page');
     cursor = next;
   }
+}
+
+/** The same, those that have an id. */
+export async function listProcesses(client: Client): Promise<ProcessView[]> {
+  const answered = (await answeredProcesses(client)) as (ProcessView | null)[];
+  return answered.filter((each) => typeof each?.process_id === 'string') as ProcessView[];
 }

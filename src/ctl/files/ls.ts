@@ -1,4 +1,6 @@
 import type { FileEntry } from '../../contract/files.ts';
+import { FILE_ROWS } from '../api/row-kinds.ts';
+import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, Failure } from '../failure.ts';
 import type { Output } from '../terminal/output.ts';
@@ -24,14 +26,15 @@ export async function ls(
   const entry = await sandboxStat(context, path, as);
   if (!entry) throw new Failure(EXIT.failed, `${path} is not there`);
   if (entry.type !== 'dir') {
-    await print(context, [entry], long, (each) => each.path);
-    return EXIT.ok;
+    return print(context, [entry], long, (each) => each.path);
   }
   const prefix = path.endsWith('/') ? path.length : path.length + 1;
+  let exit_code: ExitCode = EXIT.ok;
   for await (const entries of sandboxEntries(context, path, depth, as)) {
-    await print(context, entries, long, (each) => each.path.slice(prefix));
+    const printed = await print(context, entries, long, (each) => each.path.slice(prefix));
+    if (printed !== EXIT.ok) exit_code = printed;
   }
-  return EXIT.ok;
+  return exit_code;
 }
 
 /** Describes one path of the sandbox. Contract section 4, `GET /files/stat`. */
@@ -50,16 +53,19 @@ export async function statPath(context: Context, given: string, as: AsUser): Pro
 }
 
 async function print(
-  { out, json }: Context,
-  entries: FileEntry[],
+  { out, err, json }: Context,
+  answered: readonly FileEntry[],
   long: boolean,
   nameOf: (entry: FileEntry) => string,
-): Promise<void> {
-  if (json) for (const entry of entries) await out.line(JSON.stringify(entry));
-  else if (long && entries.length > 0)
-    for (const line of longLines(entries, out, nameOf)) await out.line(line);
-  else if (entries.length > 0)
-    await out.write(`${entries.map((each) => printable(nameOf(each))).join('\n')}\n`);
+): Promise<ExitCode> {
+  if (json) {
+    for (const entry of answered) await out.line(JSON.stringify(entry));
+    return EXIT.ok;
+  }
+  const { rows, left_out } = await soundRows<FileEntry>(answered, FILE_ROWS);
+  if (long && rows.length > 0) await out.lines(longLines(rows, out, nameOf));
+  else if (rows.length > 0) await out.write(`${rows.map((each) => printable(nameOf(each))).join('\n')}\n`);
+  return tellLeftOut(err, left_out);
 }
 
 const TYPES = { file: '-', dir: 'd', symlink: 'l', other: '?' } as const;
@@ -67,7 +73,10 @@ const TYPES = { file: '-', dir: 'd', symlink: 'l', other: '?' } as const;
 function longLines(entries: FileEntry[], out: Output, nameOf: (entry: FileEntry) => string): string[] {
   return table(
     [
-      { title: 'MODE', cell: ({ type, is_link, mode }) => `${is_link ? 'l' : TYPES[type]}${mode}` },
+      {
+        title: 'MODE',
+        cell: ({ type, is_link, mode }) => `${is_link ? 'l' : (TYPES[type] ?? '?')}${printable(mode)}`,
+      },
       { title: 'USER', cell: ({ user }) => printable(user), spare: 2 },
       { title: 'GROUP', cell: ({ group }) => printable(group), spare: 3 },
       { title: 'SIZE', cell: ({ size }) => String(size) },

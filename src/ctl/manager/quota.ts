@@ -1,5 +1,7 @@
 import type { QuotaStatus } from '../../contract/quotas.ts';
 import { pathSegment } from '../api/client.ts';
+import { QUOTA_ROWS } from '../api/row-kinds.ts';
+import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import { printable } from '../terminal/printable.ts';
@@ -7,12 +9,19 @@ import { duration } from '../terminal/quantity.ts';
 import { table } from '../terminal/table.ts';
 
 /** Shows the team's quotas, or one of them. Contract section 7, "Quota status". */
-export async function quota({ client, out, json }: ManagerContext, dimension?: string): Promise<ExitCode> {
+export async function quota(
+  { client, out, err, json }: ManagerContext,
+  dimension?: string,
+): Promise<ExitCode> {
   const path = dimension === undefined ? '' : `/${pathSegment(dimension)}`;
   const answer = await client.call<QuotaStatus[] | QuotaStatus>('GET', `/quotas${path}`);
-  if (json) await out.line(JSON.stringify(answer));
-  else for (const line of quotaTable([answer].flat(), out.columns)) await out.line(line);
-  return EXIT.ok;
+  if (json) {
+    await out.line(JSON.stringify(answer));
+    return EXIT.ok;
+  }
+  const { rows, left_out } = await soundRows<QuotaStatus>([answer].flat(), QUOTA_ROWS);
+  await out.lines(quotaTable(rows, out.columns));
+  return tellLeftOut(err, left_out);
 }
 
 function quotaTable(quotas: QuotaStatus[], columns: number | null): string[] {

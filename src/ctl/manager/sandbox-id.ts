@@ -1,5 +1,7 @@
 import { isSandboxId, type ManagedSandbox } from '../../contract/sandboxes.ts';
 import type { Client } from '../api/client.ts';
+import { SANDBOX_ROWS } from '../api/row-kinds.ts';
+import { soundRows } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { sandboxTable } from './sandbox-table.ts';
@@ -47,7 +49,8 @@ export async function fullSandboxId({ client, err }: ManagerContext, text: strin
   const [only] = sandboxes;
   if (only === undefined) throw new Failure(EXIT.failed, `no sandbox id begins with ${beginning}`);
   if (sandboxes.length === 1 && !has_more) return only.id;
-  for (const line of sandboxTable(sandboxes.slice(0, SHOWN_MAX), err)) await err.line(line);
+  const { rows } = await soundRows<ManagedSandbox>(sandboxes.slice(0, SHOWN_MAX), SANDBOX_ROWS);
+  await err.lines(sandboxTable(rows, err));
   const count = `${has_more ? 'at least ' : ''}${sandboxes.length}`;
   throw new Failure(EXIT.failed, `${count} sandbox ids begin with ${beginning}: give more of it`);
 }
@@ -57,12 +60,13 @@ export async function fullSandboxId({ client, err }: ManagerContext, text: strin
  * until a page shows them with their neighbours: few requests, however many sandboxes there are.
  */
 export async function sandboxesBeginning(client: Client, beginning: string): Promise<Found> {
-  const keyOf = ({ id }: ManagedSandbox) => id.slice(0, beginning.length);
+  const keyOf = (each: ManagedSandbox | null) => String(each?.id ?? '').slice(0, beginning.length);
   let offset = 0;
   let [from, to] = [0, Number.POSITIVE_INFINITY];
   for (let requests = 0; requests < REQUESTS_MAX; requests++) {
     const { sandboxes: page, count } = await sandboxPage(client, offset);
-    const [first, last] = [page[0], page.at(-1)];
+    const named = page.filter((each) => typeof each?.id === 'string');
+    const [first, last] = [named[0], named.at(-1)];
     to = Math.min(to, count);
     if (first === undefined || last === undefined || keyOf(first) < beginning) to = offset;
     else if (keyOf(last) > beginning) from = offset + page.length;

@@ -1,4 +1,6 @@
 import type { ManagedSandbox, ManagedStatus } from '../../contract/sandboxes.ts';
+import { SANDBOX_ROWS } from '../api/row-kinds.ts';
+import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import type { ListedSandboxes } from './sandbox-id.ts';
@@ -27,12 +29,13 @@ export async function printSandboxes(
     await out.line(JSON.stringify(page));
     return EXIT.ok;
   }
+  const { rows, left_out } = await soundRows<ManagedSandbox>(page.sandboxes, SANDBOX_ROWS);
   if (page.sandboxes.length === 0) await err.line('no sandboxes');
-  else for (const line of sandboxTable(page.sandboxes, out)) await out.line(line);
+  else await out.lines(sandboxTable(rows, out));
   if (page.has_more) {
     await err.line(`${page.sandboxes.length} of ${page.count} sandboxes; --limit shows more`);
   }
-  return EXIT.ok;
+  return tellLeftOut(err, left_out);
 }
 
 /** Up to `limit` sandboxes, over several pages where necessary. */
@@ -47,8 +50,8 @@ async function pageOf({ client }: ManagerContext, options: SandboxListOptions): 
       query: { status, template_id, metadata, limit, offset },
     });
     // What is claimed meanwhile moves the rest to later pages.
-    const fresh = page.sandboxes.filter(({ id }) => !known.has(id)).slice(0, limit);
-    for (const each of fresh) known.add(each.id);
+    const fresh = page.sandboxes.filter((each) => !known.has(each?.id)).slice(0, limit);
+    for (const each of fresh) if (each?.id) known.add(each.id);
     sandboxes.push(...fresh);
     offset += page.sandboxes.length;
     const has_more = page.has_more && fresh.length > 0;

@@ -1,6 +1,8 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { type ReconnectingReader, readToEnd } from '../api/reconnecting.ts';
+import { FEED_ROWS } from '../api/row-kinds.ts';
 import { untilBroken } from '../api/server-sent-events.ts';
+import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import { jsonOnOneLine, parseEvent } from '../listen/received-event.ts';
@@ -9,7 +11,7 @@ import { printable } from '../terminal/printable.ts';
 
 /** A page of the feed. */
 interface FeedPage {
-  events: { body: string }[];
+  events: unknown[];
   next_cursor: string;
 }
 
@@ -19,16 +21,19 @@ interface FeedPage {
  */
 export async function teamEvents(context: ManagerContext, cursor?: string): Promise<ExitCode> {
   let position = cursor;
+  let exit_code: ExitCode = EXIT.ok;
   for (;;) {
     const query = { cursor: position, limit: LIST_LIMIT_MAX };
     const page: FeedPage = await context.client.call('GET', '/events', { query });
-    for (const { body } of page.events) await print(context, body);
+    const { rows, left_out } = await soundRows<{ body: string }>(page.events, FEED_ROWS);
+    for (const { body } of rows) await print(context, body);
+    if (left_out.length > 0) exit_code = await tellLeftOut(context.err, left_out);
     const is_end = page.events.length < LIST_LIMIT_MAX || page.next_cursor === position;
     position = page.next_cursor;
     if (is_end) break;
   }
   await context.err.line(`next: --cursor ${position}`);
-  return EXIT.ok;
+  return exit_code;
 }
 
 /**

@@ -1,5 +1,7 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import type { UsagePage, UsageWindow, WindowType } from '../../contract/usage.ts';
+import { WINDOW_ROWS } from '../api/row-kinds.ts';
+import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import { printable } from '../terminal/printable.ts';
@@ -17,11 +19,15 @@ export interface UsageOptions {
 export async function usage(context: ManagerContext, options: UsageOptions): Promise<ExitCode> {
   const { out, err, json } = context;
   const page = await pageOf(context, options);
-  if (json) await out.line(JSON.stringify(page));
-  else if (page.windows.length === 0) await err.line('no usage windows');
-  else for (const line of usageTable(page.windows, out.columns)) await out.line(line);
-  if (!json) await err.line(`next: --cursor ${page.next_cursor}`);
-  return EXIT.ok;
+  if (json) {
+    await out.line(JSON.stringify(page));
+    return EXIT.ok;
+  }
+  const { rows, left_out } = await soundRows<UsageWindow>(page.windows, WINDOW_ROWS);
+  if (page.windows.length === 0) await err.line('no usage windows');
+  else await out.lines(usageTable(rows, out.columns));
+  await err.line(`next: --cursor ${page.next_cursor}`);
+  return tellLeftOut(err, left_out);
 }
 
 /** Up to `limit` windows, over several pages where necessary. */

@@ -14,6 +14,7 @@ import { scratchFolder } from '../../support/scratch.ts';
 const ID = 'sbx_019a2b3c-4d5e-7f60-8123-000000000001';
 /** Clears the screen, sets the title, goes on in eight-bit clothes, turns the direction of text, hides the rest. */
 const E = '\u001b[2J\u001b]0;title\u0007\u009b31m\u202e\u001b[8m';
+const TIME = '2026-01-01T00:00:00.000Z';
 const ACTED_UPON = /[\p{Cc}\u202e]/u;
 const ONE_LINE = /^sandboxctl: [^\n]+\n$/;
 
@@ -38,20 +39,21 @@ const sandbox = {
   },
   network_usage: { egress: traffic, ingress: traffic },
   webhook: { url: E, watch_dir: E, watch_ignore: [E], events: [E], has_secret: false },
-  ...{ metadata: { [E]: E }, env_names: [E], expires_at: E, hard_expires_at: E, claimed_at: E },
-  ...{ created_at: E, updated_at: E },
+  ...{ metadata: { [E]: E }, env_names: [E], expires_at: TIME, hard_expires_at: TIME, claimed_at: TIME },
+  ...{ created_at: TIME, updated_at: TIME },
 };
 const quota = {
   dimension: E,
   unlimited: false,
-  limit_value: E,
+  limit_value: 1,
   interval_ms: 1,
+  burst_value: null,
   unit: E,
   source: E,
-  current: E,
-  remaining: E,
+  current: null,
+  remaining: null,
 };
-const window = { sandbox_id: E, window_type: E, window_start: E, window_end: E, value: E, unit: E };
+const window = { sandbox_id: E, window_type: E, window_start: TIME, window_end: TIME, value: 1, unit: E };
 
 function tokenFile(): string {
   const path = join(scratchFolder(), 'token');
@@ -97,15 +99,52 @@ describe('what a manager says', () => {
   });
 });
 
+describe('a row that makes no sense', () => {
+  const good = { ...sandbox, id: ID };
+  const bad = { ...good, id: 'sbx_bad', resources: null };
+  it.each<[string[], string, unknown, string]>([
+    [
+      ['sandbox', 'list'],
+      'GET /sandboxes',
+      { sandboxes: [null, bad, good], count: 3, has_more: false },
+      'sandbox sbx_bad is not shown: resources must be an object',
+    ],
+    [['quota'], 'GET /quotas', [null, quota], 'quota number 1 is not shown: must be an object'],
+    [
+      ['usage'],
+      'GET /usage/windows',
+      { windows: [{ ...window, window_start: null }, window], next_cursor: 'a' },
+      'window number 1 is not shown: window_start must be a string',
+    ],
+    [
+      ['events', '--team'],
+      'GET /events',
+      { events: [null, { body: 'a\nb' }, { body: 'c' }], next_cursor: 'a' },
+      'event number 1 is not shown: must be an object',
+    ],
+  ])('is named, and the others are shown, by %j', async (args, route, answer, named) => {
+    const { code, stdout, stderr } = await run([...(await answering({ [route]: answer })), ...args]);
+    expect([code, stdout.trimEnd().split('\n').length]).toEqual([1, 2]);
+    expect(stderr).toContain(`sandboxctl: ${named}\n`);
+  });
+
+  it('hinders no command for another', async () => {
+    const routes = {
+      'GET /sandboxes': { sandboxes: [null, bad, good], count: 3, has_more: false },
+      [`POST /sandboxes/${ID}/pause`]: {},
+    };
+    const { code, stdout } = await run([...(await answering(routes)), 'sandbox', 'pause', ID.slice(0, 20)]);
+    expect([code, stdout]).toEqual([0, `${ID} is paused\n`]);
+  });
+});
+
 describe('an answer that is none of a manager', () => {
   it.each([
     [['sandbox', 'show'], { [`GET /sandboxes/${ID}`]: null }],
-    [['sandbox', 'list'], { 'GET /sandboxes': { sandboxes: [null], count: 1, has_more: true } }],
     [['sandbox', 'claim'], { 'POST /sandboxes': null }],
     [['sandbox', 'fork'], { [`POST /sandboxes/${ID}/fork`]: {} }],
-    [['quota'], { 'GET /quotas': [null] }],
     [['usage'], { 'GET /usage/windows': { windows: 3 } }],
-    [['ps'], { [`GET /sandboxes/${ID}/processes`]: { processes: [{}] } }],
+    [['ps'], { [`GET /sandboxes/${ID}/processes`]: {} }],
     [['stop', '.'], { [`GET /sandboxes/${ID}/processes`]: { processes: [{ process_id: '..' }] } }],
   ])('is one line and exit 1, for %j', async (args, answers) => {
     const { code, stderr } = await run([...(await answering(answers)), ...args]);
