@@ -7,6 +7,7 @@ import { DeliveriesPage } from './deliveries/delivery-list.tsx';
 import { DeliveryView } from './deliveries/delivery-view.tsx';
 import { EventsPage } from './events/sandbox-events.tsx';
 import { OverviewPage } from './overview/overview-page.tsx';
+import { Boundary } from './parts/boundary.tsx';
 import { Empty } from './parts/notes.tsx';
 import { Toasts } from './parts/toasts.tsx';
 import { QuotasPage } from './quotas/quotas-page.tsx';
@@ -41,9 +42,13 @@ export function App() {
           {needs_token ? (
             <Empty title="Not signed in">A token of your team shows what is here.</Empty>
           ) : of === 'daemon' ? (
-            <DaemonPage />
+            <Boundary of={view}>
+              <DaemonPage />
+            </Boundary>
           ) : (
-            <View key={view} segments={segments} />
+            <Boundary key={view} of={view}>
+              <View segments={segments} />
+            </Boundary>
           )}
         </main>
         <footer class="phone-tools">
@@ -52,7 +57,9 @@ export function App() {
       </div>
       <Toasts />
       <Help />
-      <Palette />
+      <Boundary of={view}>
+        <Palette />
+      </Boundary>
       {of === 'manager' && <SignIn />}
     </div>
   );

@@ -7,7 +7,7 @@ import { given, useRoute } from '../base/router.ts';
 import { CursorPages } from '../parts/cursor-pages.tsx';
 import { Select } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { DeliveryFilters } from './delivery-filters.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { ReplayAll, ReplayChosen } from './replay-dialog.tsx';

@@ -6,7 +6,8 @@ import { useResource } from '../api/resource.ts';
 import { bytes, visible, visibleLines } from '../base/format.ts';
 import { setQuery } from '../base/router.ts';
 import { Icon } from '../parts/icon.tsx';
-import { Loaded, ProblemNote } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { ProblemNote } from '../parts/notes.tsx';
 import { say } from '../parts/toasts.tsx';
 import { hexDump, type Looked, look, PREVIEW_MAX_BYTES } from './look.ts';
 

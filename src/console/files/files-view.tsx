@@ -7,7 +7,7 @@ import { visible } from '../base/format.ts';
 import { linkTo, useRoute } from '../base/router.ts';
 import { CursorPages } from '../parts/cursor-pages.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { uploadsFrom, uploadsOf } from './dropped.ts';
 import { FileDialog, type FileTask } from './file-dialogs.tsx';
 import { FilePreview } from './file-preview.tsx';

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import { missingScope, type Problem } from '../api/problem.ts';
-import type { Resource } from '../api/resource.ts';
 
 /** What went wrong, and what to do about it. */
 export function ProblemNote({ problem, onRetry }: { problem: Problem; onRetry?: () => void }) {
@@ -54,27 +53,5 @@ export function Empty({ title, children }: { title: string; children?: Component
       <strong>{title}</strong>
       {children && <p>{children}</p>}
     </div>
-  );
-}
-
-/** What is shown of something that is loaded: its problem, that it is on its way, or itself. */
-export function Loaded<Data>({
-  resource,
-  children,
-}: {
-  resource: Resource<Data>;
-  children: (data: Data) => ComponentChildren;
-}) {
-  const { data, problem, is_loading, reload } = resource;
-  return (
-    <>
-      {problem && <ProblemNote problem={problem} onRetry={reload} />}
-      {data === null && is_loading && !problem && (
-        <div class="empty" role="status">
-          Loading…
-        </div>
-      )}
-      {data !== null && children(data)}
-    </>
   );
 }

@@ -9,7 +9,7 @@ import { Confirm } from '../parts/confirm.tsx';
 import { Id } from '../parts/copy.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Select } from '../parts/field.tsx';
-import { Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { Time } from '../parts/time.tsx';
 import { tell } from '../parts/toasts.tsx';
 import { OutputView } from './output-view.tsx';

@@ -4,7 +4,8 @@ import { sumOf, team } from '../api/team.ts';
 import { count } from '../base/format.ts';
 import { type Counts, useRates } from '../overview/rates.ts';
 import { Chart } from '../parts/chart.tsx';
-import { Empty, Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Empty } from '../parts/notes.tsx';
 import { Gauge } from './gauge.tsx';
 import { limitOf, nameOf, quantityOf, SOURCES } from './quota-words.ts';
 

@@ -6,7 +6,7 @@ import { bytes, count, duration } from '../base/format.ts';
 import { useRoute } from '../base/router.ts';
 import { Badge, StateBadge } from '../parts/badge.tsx';
 import { Facts } from '../parts/facts.tsx';
-import { Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { Panel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { SandboxTab } from './sandbox-page.tsx';

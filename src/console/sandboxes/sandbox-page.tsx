@@ -10,9 +10,10 @@ import { DeliveryView } from '../deliveries/delivery-view.tsx';
 import { SandboxEvents } from '../events/sandbox-events.tsx';
 import { FilesView } from '../files/files-view.tsx';
 import { StateBadge } from '../parts/badge.tsx';
+import { Boundary } from '../parts/boundary.tsx';
 import { Copy } from '../parts/copy.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { ProcessList } from '../processes/process-list.tsx';
 import { ProcessView } from '../processes/process-view.tsx';
 import { TerminalView } from '../terminal/terminal-view.tsx';
@@ -88,7 +89,16 @@ interface TabProps {
 }
 
 /** What a tab of a sandbox shows, at a manager and for one daemon. */
-export function SandboxTab({ place, path, record }: TabProps) {
+export function SandboxTab(props: TabProps) {
+  const view = props.path.slice(0, 2).join('/');
+  return (
+    <Boundary key={view} of={view}>
+      <Tab {...props} />
+    </Boundary>
+  );
+}
+
+function Tab({ place, path, record }: TabProps) {
   const [tab = '', id] = path;
   switch (tab) {
     case 'events':

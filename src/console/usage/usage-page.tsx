@@ -8,7 +8,8 @@ import { Chart } from '../parts/chart.tsx';
 import { csvLine, save } from '../parts/download.ts';
 import { Select } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Empty, Loaded } from '../parts/notes.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Empty } from '../parts/notes.tsx';
 import { Time } from '../parts/time.tsx';
 import { amount, hourly, TITLES } from './hours.ts';
 
