@@ -153,6 +153,8 @@ export class Client {
       request.on('response', resolve);
       // What this side broke off for a reason of its own, such as a source that fails, says that reason.
       request.on('error', (error) => reject(error instanceof Failure ? error : this.#unreachable(error)));
+      // Such as after an answer that changes to another protocol.
+      request.on('close', () => reject(this.#unreachable(new Error('no answer'))));
       sendBody(request, options.body);
     });
   }

@@ -132,6 +132,8 @@ function post(url: URL, headers: Record<string, string>, text: string): Promise<
     );
     request.setTimeout(ANSWER_MS, () => request.destroy(new Error(`no answer within ${ANSWER_MS / 1000} s`)));
     request.on('error', reject);
+    // Such as after an answer that changes to another protocol.
+    request.on('close', () => reject(new Error('no answer')));
     request.end(text);
   });
 }

@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream';
 import { HOP_BY_HOP } from '../../base/http/hop-by-hop.ts';
 import { sendHead } from '../../base/http/send-head.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
@@ -12,17 +13,29 @@ export function forwardTarget(text: string): URL {
   throw new Failure(EXIT.usage, `--forward must be http://… or https://…, not '${text}'`);
 }
 
-/** Forwards a request, its body and end-to-end headers unchanged; resolves with the answer, its body still unread. */
-export function forward(target: URL, received: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+/**
+ * Forwards a request, its body and end-to-end headers unchanged; resolves with the answer, its body still unread. Whatever
+ * the target does, it ends when `sender_gone` aborts.
+ */
+export async function forward(
+  target: URL,
+  received: IncomingMessage,
+  body: Buffer,
+  sender_gone: AbortSignal,
+): Promise<IncomingMessage> {
   const headers = endToEnd(received.rawHeaders, ['host', 'content-length']).flat();
   const request = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
     method: 'POST',
     agent: false,
+    signal: sender_gone,
     headers: ['Host', target.host, ...headers, 'Content-Length', String(body.length), 'Connection', 'close'],
   });
   request.setTimeout(ATTEMPT_TIMEOUT_MS, () => request.destroy(new Error('no answer in time')));
-  return new Promise((resolve, reject) => {
-    request.on('response', resolve).on('error', reject).end(body);
+  return await new Promise((resolve, reject) => {
+    request.on('response', resolve).on('error', reject);
+    // Such as after an answer that changes to another protocol.
+    request.on('close', () => reject(new Error('no answer')));
+    request.end(body);
   });
 }
 
@@ -40,8 +53,7 @@ export function passBack(answer: IncomingMessage, response: ServerResponse): voi
     response.writeHead(502).end();
     return;
   }
-  answer.on('error', () => response.destroy());
-  answer.pipe(response);
+  pipeline(answer, response, () => {});
 }
 
 /** The end-to-end headers, in their order and spelling; `besides` are left out too. */

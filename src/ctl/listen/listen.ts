@@ -97,7 +97,11 @@ class Receiver {
       response.writeHead(204).end();
       return;
     }
-    const answer = await forward(forward_to, request, body).catch((error: unknown) => reason(error));
+    const sender_gone = new AbortController();
+    response.once('close', () => sender_gone.abort());
+    const answer = await forward(forward_to, request, body, sender_gone.signal).catch((error: unknown) =>
+      sender_gone.signal.aborted ? 'the sender has gone' : reason(error),
+    );
     const outcome = typeof answer === 'string' ? answer : `answered ${answer.statusCode}`;
     await this.#print(text, event, [...notes, `${forward_to.host}: ${outcome}`]);
     if (typeof answer === 'string') response.writeHead(502).end();

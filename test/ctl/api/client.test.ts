@@ -38,6 +38,16 @@ describe('the client', () => {
     });
   });
 
+  it('fails where the answer changes to another protocol', async () => {
+    daemon.on('GET /sandbox', (_, response) => {
+      response.socket?.end('HTTP/1.1 101 Odd\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+    });
+    await expect(client().call('GET', '/sandbox')).rejects.toMatchObject({
+      exit_code: 3,
+      message: `cannot reach the daemon at ${url}: no answer`,
+    });
+  });
+
   it('fails where the answer breaks off', async () => {
     daemon.on('GET /sandbox', (_, response) => {
       response.writeHead(200, { 'content-length': '100' });

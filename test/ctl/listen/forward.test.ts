@@ -59,6 +59,17 @@ describe('sandboxctl listen --forward', () => {
   it.each([
     'HTTP/1.1 042 Odd\r\n',
     'HTTP/1.1 99 Odd\r\n',
+    'HTTP/1.1 000 Odd\r\n',
+    'HTTP/1.1 1000 Odd\r\n',
+    'HTTP/1.1 -20 Odd\r\n',
+    'HTTP/1.1 199 Odd\r\n',
+    'HTTP/1.1 101 Odd\r\nConnection: Upgrade\r\nUpgrade: x\r\n',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n',
+    'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n',
+    `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n`,
+    'PRI * HTTP/2.0\r\n',
+    '\u0000\u00ff\r\n',
+    '',
     'nonsense\r\n',
     'HTTP/1.1 200 OK\r\nX: a\u0001b\r\n',
   ])('answers 502 and goes on where the target answers %j', async (head) => {
@@ -69,6 +80,42 @@ describe('sandboxctl listen --forward', () => {
     });
     expect((await post()).statusCode).toBe(502);
     expect((await post()).statusCode).toBe(502);
+  });
+
+  it('passes any final status back', async () => {
+    for (const status of [200, 204, 304, 418, 600, 999]) {
+      respond = (response) => void response.writeHead(status).end();
+      expect((await post()).statusCode).toBe(status);
+    }
+  });
+
+  it.each([
+    'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\nzz\r\n',
+  ])('breaks off where the answer does, and goes on: %j', async (answer) => {
+    target.removeAllListeners('request');
+    target.on('connection', (socket) => {
+      socket.on('error', () => {});
+      socket.end(answer);
+    });
+    for (let i = 0; i < 2; i++) await expect(post().then(buffer)).rejects.toThrow('aborted');
+  });
+
+  it('drops the target when the sender goes', async () => {
+    const closed = new Promise<void>((resolve) => {
+      target.removeAllListeners('request');
+      target.on('connection', (socket) => {
+        socket.on('error', () => {}).on('close', () => resolve());
+        socket.write('HTTP/1.1 103 Early\r\n\r\n');
+      });
+    });
+    const gone = new AbortController();
+    target.once('connection', () => gone.abort());
+    const headers = { 'Content-Length': String(Buffer.byteLength(BODY)) };
+    const sent = request(url, { method: 'POST', headers, agent: false, signal: gone.signal });
+    sent.on('error', () => {}).end(BODY);
+    await closed;
+    await listener.wrote(/the sender has gone/);
   });
 
   it('passes the bytes and headers on, unchanged and in order', async () => {
