@@ -1,5 +1,6 @@
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { sleep, workingClock } from '../src/base/clock.ts';
+import { systemErrorWords } from '../src/base/linux/errno.ts';
 import {
   FILLED_OPTION,
   flagOf,
@@ -76,6 +77,43 @@ export function givenValues(command: Command): Given {
   return given;
 }
 
+/** What has been printed and may not have arrived. */
+const printing: Promise<void>[] = [];
+
+/** Prints on stdout; `printed` says what became of it. */
+export function print(text: string): void {
+  // The write reports its own error; without a listener the same error would also end the program.
+  if (printing.length === 0) process.stdout.on('error', ignore);
+  printing.push(
+    new Promise((resolve, reject) => {
+      process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+    }),
+  );
+}
+
+/**
+ * The program's exit code once all that was printed has arrived: 1, and one line on stderr, where it cannot, such as on a
+ * full disk. A reader that has closed its pipe has read what it wanted.
+ */
+export async function printed(program: string, exit_code: number): Promise<number> {
+  try {
+    await Promise.all(printing);
+    return exit_code;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'EPIPE') return exit_code;
+    printError(failureLine(program, `cannot write to stdout: ${systemErrorWords(code) ?? message}`));
+    return 1;
+  }
+}
+
+/** Prints on stderr, as far as it can be written to: the exit code says the same. */
+export function printError(text: string): void {
+  process.stderr.off('error', ignore).on('error', ignore).write(text);
+}
+
+function ignore(): void {}
+
 /** An error as one line for stderr. */
 export function failureLine(program: string, message: string): string {
   const text = message.replace(/^error: /, '').trim();
@@ -87,7 +125,7 @@ export function reportFailure(program: string, error: unknown): number {
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   // The help of a command whose own command is missing has been printed.
   if (error instanceof CommanderError && error.code === 'commander.help') return 2;
-  process.stderr.write(failureLine(program, (error as Error).message));
+  printError(failureLine(program, (error as Error).message));
   if (error instanceof StartError) return error.exit_code;
   return error instanceof CommanderError ? 2 : 1;
 }

@@ -9,7 +9,7 @@ import { MANAGER_OPTIONS } from '../src/manager/config/options.ts';
 import { quotaCommand } from '../src/manager/quota-command.ts';
 import { runManager } from '../src/manager/run.ts';
 import { tokenCommand } from '../src/manager/token-command.ts';
-import { endProgram, givenValues, optionOf, reportFailure } from './command-line.ts';
+import { endProgram, givenValues, optionOf, print, printed, reportFailure } from './command-line.ts';
 import { MANAGER_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
@@ -55,7 +55,7 @@ function tokenCommands(): Command {
     .action(async ({ team, scope, internal = false }, command: Command) => {
       const { database } = configOf(command);
       const made = await tokenCommand.create(database, { team, scopes: scope, internal });
-      process.stdout.write(`${made}\n`);
+      print(`${made}\n`);
     });
   token
     .command('list')
@@ -65,11 +65,11 @@ function tokenCommands(): Command {
     .addOption(configOption())
     .action(async ({ json }, command: Command) => {
       const tokens = await tokenCommand.list(configOf(command).database);
-      if (json) return void process.stdout.write(`${JSON.stringify({ tokens })}\n`);
+      if (json) return void print(`${JSON.stringify({ tokens })}\n`);
       for (const each of tokens) {
         const notes = [each.internal ? 'internal' : '', each.revoked_at ? `revoked ${each.revoked_at}` : ''];
         const line = [each.token_id, each.team_id, each.scopes.join(','), each.created_at, ...notes];
-        process.stdout.write(`${line.filter(Boolean).join('  ')}\n`);
+        print(`${line.filter(Boolean).join('  ')}\n`);
       }
     });
   token
@@ -115,12 +115,12 @@ function quotaCommands(): Command {
 }
 
 function printQuotas(quotas: PolicyStatus[], json: boolean | undefined): void {
-  if (json) return void process.stdout.write(`${JSON.stringify({ quotas })}\n`);
+  if (json) return void print(`${JSON.stringify({ quotas })}\n`);
   for (const { dimension, limit_value, interval_ms, burst_value, current, source } of quotas) {
     const rate = interval_ms === null ? '' : `every ${interval_ms} ms, at most ${burst_value} at once`;
     const use = current === null ? '' : `${current} in use`;
     const line = [dimension, limit_value ?? 'unlimited', rate, use, source === 'unlimited' ? '' : source];
-    process.stdout.write(`${line.filter((part) => part !== '').join('  ')}\n`);
+    print(`${line.filter((part) => part !== '').join('  ')}\n`);
   }
 }
 
@@ -142,14 +142,14 @@ function program(exit: (code: number) => void): Command {
   });
   manager.addCommand(tokenCommands());
   manager.addCommand(quotaCommands());
-  addCompletion(manager, (script) => void process.stdout.write(script));
+  addCompletion(manager, print);
   addGuides(manager, MANAGER_GUIDES);
   for (const command of [
     manager,
     ...manager.commands,
     ...manager.commands.flatMap((each) => each.commands),
   ]) {
-    command.configureOutput({ outputError: () => {} }).exitOverride();
+    command.configureOutput({ outputError: () => {}, writeOut: print }).exitOverride();
   }
   return manager;
 }
@@ -164,5 +164,5 @@ export async function main(argv: string[]): Promise<void> {
   } catch (error) {
     exit_code = reportFailure('sandbox-manager', error);
   }
-  await endProgram(exit_code);
+  await endProgram(await printed('sandbox-manager', exit_code));
 }

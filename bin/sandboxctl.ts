@@ -14,7 +14,7 @@ import {
 import { ASKED, COMPLETE } from '../src/ctl/complete/asked.ts';
 import { EXIT, RUN_FAILED } from '../src/ctl/failure.ts';
 import { findTarget } from '../src/ctl/settings/target.ts';
-import { failureLine, integer } from './command-line.ts';
+import { failureLine, integer, print, printError, printed } from './command-line.ts';
 import { SANDBOXCTL_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, nameGlobalOptions } from './help.ts';
 import type { CommandRunner } from './sandboxctl-arguments.ts';
@@ -50,6 +50,8 @@ const program = new Command('sandboxctl')
   .option('--profile <name>', 'profile in ~/.config/sandboxctl/config.yaml (SANDBOXCTL_PROFILE)')
   .option('--json', 'print JSON, one value per line')
   .configureOutput({
+    writeOut: print,
+    writeErr: printError,
     outputError: (text, write) => write(failureLine('sandboxctl', text)),
   })
   .exitOverride()
@@ -137,11 +139,16 @@ addGuides(program, SANDBOXCTL_GUIDES);
 
 if (process.argv[2] === COMPLETE) void offerCandidates();
 else
-  program.parseAsync().catch((error: unknown) => {
-    if (!(error instanceof CommanderError)) throw error;
-    const usage = program.args[0] === 'run' ? RUN_FAILED : EXIT.usage;
-    process.exitCode = error.exitCode === 0 ? EXIT.ok : usage;
-  });
+  program
+    .parseAsync()
+    .catch((error: unknown) => {
+      if (!(error instanceof CommanderError)) throw error;
+      const usage = program.args[0] === 'run' ? RUN_FAILED : EXIT.usage;
+      process.exitCode = error.exitCode === 0 ? EXIT.ok : usage;
+    })
+    .then(async () => {
+      process.exitCode = await printed('sandboxctl', Number(process.exitCode ?? EXIT.ok));
+    });
 
 /** Prints candidates for a shell's completion, one a line; within a bounded time, and nothing where there are none. */
 async function offerCandidates(): Promise<void> {
@@ -154,5 +161,6 @@ async function offerCandidates(): Promise<void> {
   const with_value = optionsOf(program).filter(({ required }) => required);
   const takesValue = (flag: string) => with_value.some(({ short, long }) => flag === short || flag === long);
   const offered = await complete(process.argv.slice(3), takesValue, process.env);
-  process.stdout.write(offered.map((each) => `${each}\n`).join(''), () => process.exit());
+  print(offered.map((each) => `${each}\n`).join(''));
+  process.exit(await printed('sandboxctl', EXIT.ok));
 }

@@ -5,7 +5,7 @@ import { StartError } from '../src/contract/errors.ts';
 import { type DaemonConfig, daemonConfig } from '../src/daemon/config.ts';
 import { SANDBOXD_OPTIONS } from '../src/daemon/options.ts';
 import { runDaemon } from '../src/daemon/run.ts';
-import { checkedOptionOf, endProgram, givenValues, reportFailure } from './command-line.ts';
+import { checkedOptionOf, endProgram, givenValues, print, printed, reportFailure } from './command-line.ts';
 import { SANDBOXD_GUIDES } from './guides.ts';
 import { addCompletion, addGuides, unknownCommand } from './help.ts';
 
@@ -35,11 +35,11 @@ function command(): Command {
     .action(() => {})
     .version(VERSION, '-V, --version')
     .allowExcessArguments(true)
-    .configureOutput({ outputError: () => {} })
+    .configureOutput({ outputError: () => {}, writeOut: print })
     .exitOverride();
   for (const row of SANDBOXD_OPTIONS) made.addOption(checkedOptionOf(row, ENV_PREFIX));
   addCompletion(made, (script) => {
-    process.stdout.write(script);
+    print(script);
     throw new CommanderError(0, 'commander.help', '');
   });
   addGuides(made, SANDBOXD_GUIDES);
@@ -72,7 +72,7 @@ export async function runSandboxd(
   try {
     exit_code = await runDaemon(parseOptions(argv, env_secret), environment);
   } catch (error) {
-    exit_code = reportFailure('sandboxd', error);
+    exit_code = await printed('sandboxd', reportFailure('sandboxd', error));
   }
   await endProgram(exit_code);
 }

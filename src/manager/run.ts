@@ -32,6 +32,8 @@ export async function runManager(config: ManagerConfig, program: string): Promis
     end(1);
   });
   const summary = () => startSummary({ config, url: manager.url, runtime, program });
+  // Whoever started it misses the summary alone.
+  process.stdout.on('error', ({ message }) => log.warn({ reason: message }, 'the summary cannot be printed'));
   const telling = () => void (is_told && process.stdout.write(summary()));
   const starting = manager.start().then(telling, (error) => {
     // A signal may end a start.

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Writable } from 'node:stream';
 import { styleText } from 'node:util';
+import { EXIT, Failure, reason } from '../failure.ts';
 import { printable } from './printable.ts';
 import { ShownText } from './shown-text.ts';
 
@@ -89,7 +90,8 @@ export class Output {
     return new Promise((resolve, reject) => {
       this.#stream.write(text, (error) => {
         if (!error) resolve();
-        else reject((error as NodeJS.ErrnoException).code === 'EPIPE' ? new OutputClosed() : error);
+        else if ((error as NodeJS.ErrnoException).code === 'EPIPE') reject(new OutputClosed());
+        else reject(new Failure(EXIT.failed, `cannot write the output: ${reason(error)}`));
       });
     });
   }
