@@ -1,7 +1,7 @@
 import { DaemonError } from '../api/client.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
-import { type AsUser, sandboxPath, sandboxStat } from './sandbox-files.ts';
+import { type AskAs, type AsUser, sandboxPath, sandboxStat } from './sandbox-files.ts';
 
 const WITHOUT_LIMIT = { silence_timeout_ms: 0 };
 
@@ -53,7 +53,7 @@ export async function insideIfDirectory(
   context: Context,
   to: string,
   from: string,
-  as: AsUser,
+  as: AskAs,
 ): Promise<string> {
   const name = from.split('/').findLast((each) => each !== '' && each !== '.') ?? '';
   const is_directory = to.endsWith('/') || (await sandboxStat(context, to, as))?.type === 'dir';

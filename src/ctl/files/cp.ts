@@ -29,13 +29,6 @@ export interface CpOptions extends CopyAs {
 export async function cp(context: Context, paths: readonly string[], options: CpOptions): Promise<ExitCode> {
   const sources = paths.slice(0, -1);
   const destination = paths.at(-1) ?? '';
-  if (
-    sources.length > 1 &&
-    !destination.endsWith('/') &&
-    !(await isDirectory(context, destination, options))
-  ) {
-    throw new Failure(EXIT.usage, `${destination} is no directory: several files cannot be copied to it`);
-  }
   try {
     await copyAll(context, sources, destination, options);
   } catch (error) {
@@ -50,6 +43,13 @@ async function copyAll(
   destination: string,
   options: CpOptions,
 ): Promise<void> {
+  if (
+    sources.length > 1 &&
+    !destination.endsWith('/') &&
+    !(await isDirectory(context, destination, options))
+  ) {
+    throw new Failure(EXIT.usage, `${destination} is no directory: several files cannot be copied to it`);
+  }
   const to_sandbox = destination.startsWith(':');
   for (const source of sources) {
     options.signal.throwIfAborted();
@@ -74,13 +74,13 @@ async function up(context: Context, from: string, to: string, options: CpOptions
   if (!found) throw new Failure(EXIT.failed, `${from} is not there`);
   if (!found.isDirectory()) {
     if (found.isSocket()) throw new Failure(EXIT.failed, `${from} is a socket`);
-    const target = await insideIfDirectory(context, to, resolve(from), { user });
-    const is_new = (await sandboxStat(context, target, { user })) === null;
+    const target = await insideIfDirectory(context, to, resolve(from), as);
+    const is_new = (await sandboxStat(context, target, as)) === null;
     if (found.isFIFO()) return uploadPipe(context, from, target, as);
     return uploadFile(context, from, target, { ...as, is_new });
   }
   checkRecursive(from, recursive);
-  const is_there = (await sandboxStat(context, to, { user })) !== null;
+  const is_there = (await sandboxStat(context, to, as)) !== null;
   const target = is_there && !copiesContents(from) ? join(to, basename(resolve(from))) : to;
   await uploadTree(context, from, target, as);
 }
@@ -88,8 +88,8 @@ async function up(context: Context, from: string, to: string, options: CpOptions
 async function down(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
   const { recursive, preserve, user, signal } = options;
   const as = { user, signal };
-  if (to === '-') return printFile(context, from, { user }, false);
-  const entry = await sandboxStat(context, from, { user });
+  if (to === '-') return printFile(context, from, as, false);
+  const entry = await sandboxStat(context, from, as);
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   const found = await localStat(to);
   const name = basename(join(from, '.'));
@@ -112,10 +112,11 @@ async function within(
   to: string,
   { recursive, user, signal }: CpOptions,
 ): Promise<void> {
-  const entry = await sandboxStat(context, from, { user });
+  const as = { user, signal };
+  const entry = await sandboxStat(context, from, as);
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   if (entry.type === 'dir') checkRecursive(`:${from}`, recursive);
-  const destination = await insideIfDirectory(context, to, from, { user });
+  const destination = await insideIfDirectory(context, to, from, as);
   await context.client.call('POST', '/files/copy', {
     query: { user },
     body: JSON.stringify({ source: from, destination, overwrite: entry.type !== 'dir' }),
@@ -133,8 +134,9 @@ function checkRecursive(shown: string, recursive: boolean): void {
   if (!recursive) throw new Failure(EXIT.usage, `${shown} is a directory: copy it with -r`);
 }
 
-async function isDirectory(context: Context, path: string, { user }: CpOptions): Promise<boolean> {
-  if (path.startsWith(':')) return (await sandboxStat(context, sandboxPath(path), { user }))?.type === 'dir';
+async function isDirectory(context: Context, path: string, { user, signal }: CpOptions): Promise<boolean> {
+  if (path.startsWith(':'))
+    return (await sandboxStat(context, sandboxPath(path), { user, signal }))?.type === 'dir';
   return (await localStat(path))?.isDirectory() ?? false;
 }
 

@@ -27,9 +27,10 @@ export interface Destination {
 /**
  * Opens what a path leads to, as cp(1) does: a file that is there is written into, so that it keeps its links, owner, mode
  * and access list; so are devices, and pipes that somebody reads from. A new file appears whole. Throws a failure naming
- * a directory, a socket, a pipe without a reader, or a link that leads nowhere.
+ * a directory, a socket, a pipe without a reader, or a link that leads nowhere. The signal ends a write that waits for a
+ * pipe's reader.
  */
-export function openDestination(path: string): Promise<Destination> {
+export function openDestination(path: string, signal: AbortSignal): Promise<Destination> {
   return naming(path, async () => {
     const found = await stat(path).catch(nullIfMissing);
     if (found === null) {
@@ -39,7 +40,7 @@ export function openDestination(path: string): Promise<Destination> {
     }
     if (found.isDirectory()) throw new Failure(EXIT.failed, `${path} is a directory`);
     if (found.isSocket()) throw new Failure(EXIT.failed, `${path} is a socket`);
-    if (found.isFIFO()) return pipe(path);
+    if (found.isFIFO()) return pipe(path, signal);
     const handle = await open(path, WRITE);
     const opened = await handle.stat();
     if (opened.isFile()) return existingFile(path, handle);
@@ -131,7 +132,7 @@ function device(path: string, handle: FileHandle): Destination {
   };
 }
 
-function pipe(path: string): Destination {
+function pipe(path: string, signal: AbortSignal): Destination {
   let fd: number;
   try {
     fd = openSync(path, WRITE);
@@ -141,7 +142,7 @@ function pipe(path: string): Destination {
     throw error;
   }
   if (!fstatSync(fd).isFIFO()) throw new Failure(EXIT.failed, `${path} is no pipe any more`);
-  const stream = new Socket({ fd, readable: false, writable: true }).on('error', () => {});
+  const stream = new Socket({ fd, readable: false, writable: true, signal }).on('error', () => {});
   return {
     can_restart: false,
     empty: async () => {},

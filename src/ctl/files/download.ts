@@ -11,7 +11,7 @@ import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { type Destination, openDestination } from './destination.ts';
 import { Progress } from './progress.ts';
-import type { AsUser, CopyAs } from './sandbox-files.ts';
+import type { AskAs, CopyAs } from './sandbox-files.ts';
 
 /** How often a broken download goes on where it broke, without a byte in between. */
 const TRIES_MAX = 5;
@@ -37,7 +37,7 @@ export async function downloadFile(
   mode: number,
   as: CopyAs,
 ): Promise<void> {
-  const destination = await openDestination(to);
+  const destination = await openDestination(to, as.signal);
   try {
     const size = await receive(context, from, as, destination);
     as.signal.throwIfAborted();
@@ -51,10 +51,10 @@ export async function downloadFile(
 export async function printFile(
   { client, out }: Context,
   path: string,
-  as: AsUser,
+  { user, ...interrupted }: AskAs,
   is_raw: boolean,
 ): Promise<void> {
-  const response = await client.stream('/files', { type: BYTES, query: { path, ...as } });
+  const response = await client.stream('/files', { type: BYTES, query: { path, user }, ...interrupted });
   const content = out.content(is_raw);
   try {
     for await (const chunk of response) await content.write(chunk);

@@ -13,6 +13,9 @@ export interface CopyAs extends AsUser {
   signal: AbortSignal;
 }
 
+/** The account that a question is asked as, and what interrupts it, if anything does. */
+export type AskAs = AsUser & Partial<CopyAs>;
+
 /** A path in the sandbox, which may be given as `:PATH`. Throws a usage failure for one that is not absolute. */
 export function sandboxPath(text: string): string {
   const path = text.startsWith(':') ? text.slice(1) : text;
@@ -21,9 +24,13 @@ export function sandboxPath(text: string): string {
 }
 
 /** What is at a path of the sandbox; null for nothing. */
-export async function sandboxStat({ client }: Context, path: string, as: AsUser): Promise<FileEntry | null> {
+export async function sandboxStat(
+  { client }: Context,
+  path: string,
+  { user, ...interrupted }: AskAs,
+): Promise<FileEntry | null> {
   try {
-    return await client.call<FileEntry>('GET', '/files/stat', { query: { path, ...as } });
+    return await client.call<FileEntry>('GET', '/files/stat', { query: { path, user }, ...interrupted });
   } catch (error) {
     if (error instanceof DaemonError && error.code === 'not_found') return null;
     throw error;

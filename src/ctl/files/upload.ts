@@ -1,4 +1,4 @@
-import { constants, open as openNumber } from 'node:fs';
+import { closeSync, constants, open as openNumber } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { Readable, Transform } from 'node:stream';
@@ -30,7 +30,23 @@ export async function uploadFile(
   const file = await open(from, constants.O_RDONLY | constants.O_NOCTTY).catch((error) => {
     throw sourceFailure(from, error);
   });
-  await using _ = file;
+  try {
+    await sendFile(context, file, from, to, is_new, as);
+  } finally {
+    // A read that waits, such as of a terminal, does not hold up an interruption.
+    const closing = file.close();
+    if (!as.signal.aborted) await closing;
+  }
+}
+
+async function sendFile(
+  context: Context,
+  file: FileHandle,
+  from: string,
+  to: string,
+  is_new: boolean,
+  as: CopyAs,
+): Promise<void> {
   const stat = await file.stat();
   const mode = is_new ? `0${(stat.mode & MODE_BITS).toString(8).padStart(3, '0')}` : undefined;
   // Files of the kernel, such as those in /proc and /sys, say nothing true.
@@ -46,12 +62,26 @@ export async function uploadFile(
 
 /** Writes what comes out of a local pipe, from when somebody writes to it, to a path of the sandbox. */
 export async function uploadPipe(context: Context, from: string, to: string, as: CopyAs): Promise<void> {
-  const fd = await promisify(openNumber)(from, constants.O_RDONLY).catch((error) => {
+  const fd = await openedPipe(from, as.signal).catch((error) => {
     throw sourceFailure(from, error);
   });
   // Unlike the reading of a file, this can be broken off while nothing comes.
   const data = new Socket({ fd, readable: true, writable: false });
   await send(context, '/files', { query: { path: to, user: as.user } }, data, from, null, as);
+}
+
+/** Waits until somebody writes to it, or the signal aborts, which rejects. */
+async function openedPipe(path: string, signal: AbortSignal): Promise<number> {
+  const opening = promisify(openNumber)(path, constants.O_RDONLY);
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      reject(signal.reason);
+      opening.then(closeSync, () => {});
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort);
+    opening.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
 }
 
 /** Writes stdin to a path of the sandbox. */

@@ -18,6 +18,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -27,6 +28,7 @@ import { findDaemon } from '../../../src/ctl/api/config.ts';
 import { cp } from '../../../src/ctl/files/cp.ts';
 import { Output } from '../../../src/ctl/terminal/output.ts';
 import { type Ended, run, start } from '../../support/ctl/sandboxctl.ts';
+import { StandInDaemon } from '../../support/ctl/stand-in-daemon.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 import { eventually } from '../../support/eventually.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -50,10 +52,10 @@ const ctl = (...args: string[]) => run(args, env);
 async function copy(
   paths: string[],
   recursive = false,
-  { preserve = false, signal = new AbortController().signal } = {},
+  { preserve = false, signal = new AbortController().signal, connected = env } = {},
 ): Promise<string> {
   const out = new PassThrough();
-  const { address, token } = findDaemon({}, env);
+  const { address, token } = findDaemon({}, connected);
   const context = {
     client: new Client(address, token),
     out: new Output(out),
@@ -276,6 +278,60 @@ it('leaves nothing on either side when it is interrupted', async () => {
   await eventually(() => {
     expect(readdirSync(here, { recursive: true }).sort()).toEqual(['down', 'up']);
   });
+});
+
+it('is interrupted while the sandbox does not answer, and while the other end of a pipe does nothing', async () => {
+  const daemon = new StandInDaemon();
+  const url = await daemon.start();
+  const local = { SANDBOXD_URL: url, SANDBOXD_STATE_DIR: here };
+  writeFileSync(join(here, 'file'), 'x');
+  execFileSync('mkfifo', [join(here, 'pipe')]);
+  const file = join(here, 'file');
+  const interrupted = async (paths: string[], begun: () => unknown, connected: Record<string, string>) => {
+    const interruption = new AbortController();
+    const copying = copy(paths, true, { signal: interruption.signal, connected });
+    copying.catch(() => {});
+    await eventually(begun, { interval: 2 });
+    interruption.abort('SIGINT');
+    await expect(copying).rejects.toThrow(/^interrupted$/);
+  };
+  const asked = (count: number) => () => expect(daemon.received.length).toBe(count);
+  const silent = (response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'application/octet-stream' }).write('some');
+  };
+  try {
+    let count = 0;
+    for (const route of ['GET /files/stat', 'GET /files']) daemon.on(route, () => {});
+    for (const paths of [
+      [':/file', '-'],
+      [':/file', here],
+      [file, ':/file'],
+      [here, ':/tree'],
+      [':/file', ':/other'],
+      [file, file, ':/tree'],
+    ]) {
+      await interrupted(paths, asked(++count), local);
+    }
+    let is_sent = false;
+    daemon.on('GET /files', (_request, response) => {
+      silent(response);
+      is_sent = true;
+    });
+    await interrupted([':/file', '-'], () => expect(is_sent).toBe(true), local);
+  } finally {
+    await daemon.stop();
+  }
+  let opened = 0;
+  await interrupted([join(here, 'pipe'), `:${there}/piped`], () => expect(++opened).toBe(2), env);
+  writeFileSync(join(there, 'long'), Buffer.alloc(1_000_000));
+  const reader = openSync(join(here, 'pipe'), constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const begun = () => readSync(reader, Buffer.alloc(1));
+    await interrupted([`:${there}/long`, join(here, 'pipe')], begun, env);
+  } finally {
+    closeSync(reader);
+  }
+  expect([readdirSync(here).sort(), readdirSync(there)]).toEqual([['file', 'pipe'], ['long']]);
 });
 
 /** Throws unless something is being written into a folder. */
