@@ -1,4 +1,9 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { type Clock, runTime } from '../../../base/clock.ts';
@@ -9,6 +14,7 @@ import { HOP_BY_HOP } from '../../../base/http/hop-by-hop.ts';
 import { limitIdle } from '../../../base/http/idle-limit.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../../base/http/listener.ts';
 import { joinUpgrade } from '../../../base/http/relay.ts';
+import { sendHead } from '../../../base/http/send-head.ts';
 import { FILE_CALL_TIMEOUT_MS, FILE_SYNC_TIMEOUT_MS } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import { shownBytes } from '../../../files/byte-path.ts';
@@ -78,7 +84,7 @@ export async function forwardToAccount(
       use.lasts();
       join(exchange, head, upgraded);
     } else if (head.headers[DIRECT_LENGTH_HEADER] !== undefined) {
-      relayHead(exchange, head, use, order);
+      relayDirect(exchange, head, use, order);
     } else relay(exchange, head);
   } catch (error) {
     outgoing.destroy();
@@ -248,14 +254,24 @@ function hangs({ query, body }: FastifyRequest): ApiError {
   });
 }
 
-function relay({ request, reply }: HttpExchange, head: IncomingMessage): void {
-  const headers = Object.entries(head.headers).filter(([name]) => !HOP_BY_HOP.has(name));
+/** Sends the head of an answer; from then on it is the caller's. Throws `unavailable` if it cannot be written. */
+function relayHead({ request, reply }: HttpExchange, head: IncomingMessage, own: OutgoingHttpHeaders): void {
+  const kept = Object.entries(head.headers).filter(([name]) => !HOP_BY_HOP.has(name) && !(name in own));
+  const headers = { ...Object.fromEntries(kept), ...own, 'x-request-id': request.id };
+  try {
+    sendHead(reply.raw, head.statusCode as number, Object.entries(headers) as [string, string | string[]][]);
+  } catch {
+    // The account's own processes can have it answer what they like.
+    throw new ApiError('unavailable', 'The answer of the process for file operations cannot be passed on.');
+  }
   reply.hijack();
-  const { raw } = reply;
+}
+
+function relay(exchange: HttpExchange, head: IncomingMessage): void {
+  const { request } = exchange;
+  const { raw } = exchange.reply;
   // The body of a refused request may still be under way.
-  if (!request.raw.complete) headers.push(['connection', 'close']);
-  raw.writeHead(head.statusCode as number, { ...Object.fromEntries(headers), 'x-request-id': request.id });
-  raw.flushHeaders();
+  relayHead(exchange, head, request.raw.complete ? {} : { connection: 'close' });
   head.pipe(raw);
   head.once('error', () => raw.destroy());
   head.once('close', () => {
@@ -267,23 +283,17 @@ function relay({ request, reply }: HttpExchange, head: IncomingMessage): void {
 }
 
 /** Relays an answer whose body the process sends to the client's connection by itself. */
-function relayHead(
-  { request, reply }: HttpExchange,
+function relayDirect(
+  exchange: HttpExchange,
   head: IncomingMessage,
   use: AccountUse,
   order: DirectOrder,
 ): void {
-  const { raw } = reply;
-  const { socket } = request.raw;
-  const { [DIRECT_LENGTH_HEADER]: length, ...headers } = head.headers;
-  const kept = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name));
-  reply.hijack();
-  raw.writeHead(head.statusCode as number, {
-    ...Object.fromEntries(kept),
-    'content-length': String(length),
-    'x-request-id': request.id,
-  });
-  raw.flushHeaders();
+  const { raw } = exchange.reply;
+  const { socket } = exchange.request.raw;
+  const { [DIRECT_LENGTH_HEADER]: length } = head.headers;
+  delete head.headers[DIRECT_LENGTH_HEADER];
+  relayHead(exchange, head, { 'content-length': String(length) });
   // The process itself sees how its bytes move.
   socket.setTimeout(0);
   socket.write('', () => passConnection(socket, use, order));
@@ -303,6 +313,6 @@ function join({ request, reply }: HttpExchange, head: IncomingMessage, upgraded:
     return;
   }
   const lines = Object.entries(head.headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  own.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`);
+  own.socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`, 'latin1');
   joinUpgrade(own, upgraded);
 }
