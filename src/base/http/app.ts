@@ -187,7 +187,7 @@ function fieldOfMany(body: unknown): string | null {
       left -= 1;
       const inner = typeof each === 'object' && each !== null ? Object.values(each) : [];
       if (inner.length + waiting.length > left) return Array.isArray(body) ? 'body' : name;
-      for (const value of inner) waiting.push(value);
+      for (const deeper of inner) waiting.push(deeper);
     }
   }
   return null;

@@ -3,6 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { kernelRandom } from '../../base/entropy.ts';
+import { isCrossSite } from '../../base/http/browser-headers.ts';
+import { hostLines } from '../../base/http/host-lines.ts';
 import { consoleFiles, type PageAnswer, type PageFiles, servedBy } from '../../base/http/page-files.ts';
 import { HEADERS_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
@@ -82,16 +84,16 @@ class Gate {
   }
 
   /** The path and query below the secret one; null if the request is not admitted. */
-  admit({ url = '', headers, method }: IncomingMessage): string | null {
-    const { host = '', origin, 'sec-fetch-site': site, 'sec-fetch-mode': mode } = headers;
-    if (!this.#hosts.includes(host)) return null;
+  admit({ url = '', headers, rawHeaders, method }: IncomingMessage): string | null {
+    const { host = '', origin, 'sec-fetch-mode': mode } = headers;
+    if (!this.#hosts.includes(host) || hostLines(rawHeaders) !== 1) return null;
     if (origin !== undefined && origin !== `http://${host}`) return null;
     const [, secret = '', path = ''] = /^\/([^/?#]*)\/([^#]*)$/.exec(url) ?? [];
     if (!this.#isSecret(secret) || /(^|\/)\.\.?(\/|$)|%2e|%2f|\\/i.test(path.split('?')[0] as string))
       return null;
     // A link from elsewhere may open the page, and do nothing else.
     const opens = method === 'GET' && mode === 'navigate' && path.startsWith('console/');
-    return site === 'cross-site' && !opens ? null : path;
+    return isCrossSite(headers) && !opens ? null : path;
   }
 
   #isSecret(text: string): boolean {

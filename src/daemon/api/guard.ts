@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import { isCrossSite } from '../../base/http/browser-headers.ts';
 import { CONTROL_SCOPE_HEADER } from '../../contract/control-scopes.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ControlToken } from '../control-token.ts';
@@ -68,8 +69,7 @@ export class Guard {
       throw new ApiError('forbidden', 'Host: must be localhost, 127.0.0.1 or [::1].');
     }
     if (headers.origin !== undefined) this.#checkOrigin(headers.origin);
-    // Node joins the copies of such a header.
-    if (/(^|,) *cross-site *(,|$)/i.test(String(headers['sec-fetch-site'] ?? ''))) {
+    if (isCrossSite(headers)) {
       throw new ApiError('forbidden', 'Sec-Fetch-Site: cross-site requests are refused.');
     }
     const access = neededAccess(request);

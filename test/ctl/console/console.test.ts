@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BuiltDaemon } from '../../support/built.ts';
@@ -31,12 +31,7 @@ async function served() {
   return { daemon, child, url: new URL(url) };
 }
 
-function status(
-  url: URL,
-  path: string,
-  headers: Record<string, string> = {},
-  method = 'GET',
-): Promise<number> {
+function status(url: URL, path: string, headers: OutgoingHttpHeaders = {}, method = 'GET'): Promise<number> {
   return new Promise((resolve, reject) => {
     httpRequest({ host: url.hostname, port: url.port, path, method, headers })
       .once('response', (response) => resolve(response.resume().statusCode ?? 0))
@@ -74,8 +69,9 @@ describe('sandboxctl console', () => {
       [api, { origin: 'http://evil.example' }],
       [api, { origin: 'null' }],
       [api, { 'sec-fetch-site': 'cross-site' }],
+      [api, { 'sec-fetch-site': ['same-origin', 'Cross-Site'] }],
       [api, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }],
-    ] as const) {
+    ] as [string, OutgoingHttpHeaders][]) {
       expect(await status(url, path, headers), `${path} ${JSON.stringify(headers)}`).toBe(404);
     }
     // A link in a chat opens the page.
