@@ -63,6 +63,11 @@ export class Attachment implements AsyncIterable<AttachEvent> {
     this.#send(text);
   }
 
+  /** Ends the standard input; at a terminal, as the key for the end of input does. */
+  end(): void {
+    this.#send(JSON.stringify({ type: 'stdin', data: '', end: true }));
+  }
+
   /** Tells the process how large its terminal is. */
   resize(cols: number, rows: number): void {
     this.#size = JSON.stringify({ type: 'resize', cols, rows });

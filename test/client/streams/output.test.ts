@@ -73,7 +73,7 @@ it('a terminal is attached to through a manager: what is typed comes back once, 
   const line = await FrailLine.to(Number(new URL(manager.url).port), 1_000_000);
   const sandbox = createManagerClient({ url: line.url, token: team.token }).sandbox(await team.claim());
   const body = {
-    shell: 'stty -echo; read a; echo "<$a>"; read b; echo "<$b> $(stty size)"; exit 4',
+    shell: 'stty -echo; read a; echo "<$a>"; read b; echo "<$b> $(stty size)"; cat; exit 4',
     pty: { cols: 80, rows: 24 },
   };
   const { process_id } = await sandbox.POST('/api/v1/processes', { body });
@@ -93,6 +93,7 @@ it('a terminal is attached to through a manager: what is typed comes back once, 
     if (event.type !== 'output') continue;
     shown += new TextDecoder().decode(event.bytes);
     if (shown.endsWith('<first>\r\n')) line.breakAll();
+    if (shown.endsWith('40 100\r\n')) terminal.end();
   }
   expect(shown).toContain('<first>\r\n<second> 40 100\r\n');
   expect(shown.match(/<first>/g)).toHaveLength(1);
