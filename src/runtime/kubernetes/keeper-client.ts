@@ -131,6 +131,8 @@ export class KeeperClient {
     const headers = { host: 'keeper', 'transfer-encoding': 'chunked' };
     const outgoing = httpRequest({ method, path, headers, createConnection: () => socket });
     outgoing.on('error', (error) => reject(noKeeper(error))).once('response', resolve);
+    // Without either, where it changes to another protocol.
+    outgoing.once('close', () => reject(noKeeper(new Error('no answer'))));
     if (typeof body === 'string') outgoing.end(body);
     else await pipeline(body, outgoing).catch((error) => reject(noKeeper(error)));
     const answer = await promise;

@@ -145,6 +145,8 @@ export class ClusterClient {
       },
     });
     outgoing.on('error', (error) => reject(away(error))).once('response', resolve);
+    // Without either, where it changes to another protocol.
+    outgoing.once('close', () => reject(away(new Error('no answer'))));
     outgoing.end(content ?? undefined);
     const response = await promise;
     const { statusCode: status = 0 } = response;

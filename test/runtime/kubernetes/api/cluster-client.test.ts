@@ -39,6 +39,12 @@ it.each<
     'The Kubernetes API does not answer (',
   ],
   ['nothing at all', (to) => to.destroy(), 'unavailable', 'ECONNRESET'],
+  [
+    'another protocol',
+    (to) => to.writeHead(101, { connection: 'upgrade', upgrade: 'h2c' }).end(),
+    'unavailable',
+    'no answer',
+  ],
   ['a redirect', (to) => to.writeHead(302, { location: '/login' }).end(), undefined, 'refuses with HTTP 302'],
   ['a page that refuses', (to) => to.writeHead(403).end(HTML), undefined, 'refuses with HTTP 403'],
   ['a number that refuses', (to) => to.writeHead(403).end('7'), undefined, 'refuses with HTTP 403'],
