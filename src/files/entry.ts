@@ -5,9 +5,8 @@ import type { AccountNames } from './accounts.ts';
 import { type BytePath, pathFields, shownBytes } from './byte-path.ts';
 import { O_PATH, open, readlink } from './calls.ts';
 import { checkedPathOf, type Directory } from './directory.ts';
+import { modeText } from './mode.ts';
 import type { OwnPlaces } from './own-places.ts';
-
-const PERMISSIONS = 0o7777;
 
 /** A name to describe. */
 export interface Described {
@@ -66,7 +65,7 @@ export function entryOf(
     ...pathFields(path),
     type: typeOf(stat),
     size: stat.size,
-    mode: (stat.mode & PERMISSIONS).toString(8).padStart(4, '0'),
+    mode: modeText(stat.mode),
     mod_time: rfc3339(stat.mtimeMs),
     is_link: link_target !== null,
     link_target: link_target === null ? null : shownBytes(link_target).text,

@@ -13,7 +13,7 @@ export async function mv(
   { force: overwrite, ...as }: AsUser & { force: boolean },
 ): Promise<ExitCode> {
   const from = sandboxPath(source);
-  const to = await insideIfDirectory(context, sandboxPath(destination), from, as);
+  const { path: to } = await insideIfDirectory(context, sandboxPath(destination), from, as);
   const body = JSON.stringify({ source: from, destination: to, overwrite });
   const headers = { 'content-type': 'application/json' };
   await context.client.call('POST', '/files/move', { query: { ...as }, body, headers, ...WITHOUT_LIMIT });
@@ -48,14 +48,22 @@ export async function mkdir(
   return EXIT.ok;
 }
 
-/** The path that something gets that is put at `to`: inside it where it is a directory, or ends with a slash. */
+/** Where something gets that is copied or moved. */
+interface PlaceInSandbox {
+  path: string;
+  /** Whether something is there already; null where nobody has asked. */
+  is_there: boolean | null;
+}
+
+/** The place that something gets that is put at `to`: inside it where it is a directory, or ends with a slash. */
 export async function insideIfDirectory(
   context: Context,
   to: string,
   from: string,
   as: AskAs,
-): Promise<string> {
+): Promise<PlaceInSandbox> {
   const name = from.split('/').findLast((each) => each !== '' && each !== '.') ?? '';
-  const is_directory = to.endsWith('/') || (await sandboxStat(context, to, as))?.type === 'dir';
-  return is_directory ? `${to.replace(/\/+$/, '')}/${name}` : to;
+  const found = to.endsWith('/') ? null : await sandboxStat(context, to, as);
+  if (found?.type !== 'dir' && !to.endsWith('/')) return { path: to, is_there: found !== null };
+  return { path: `${to.replace(/\/+$/, '')}/${name}`, is_there: null };
 }

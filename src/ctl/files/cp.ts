@@ -1,15 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { SET_IDS } from '../../files/mode.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
 import { insideIfDirectory } from './change.ts';
 import { downloadFile, downloadTree, printFile } from './download.ts';
 import { type CopyAs, sandboxPath, sandboxStat } from './sandbox-files.ts';
 import { uploadFile, uploadPipe, uploadStream, uploadTree } from './upload.ts';
-
-/** The setuid and setgid bits: with them, whoever runs a file that a sandbox has filled runs it as somebody else. */
-const SET_ID = 0o6000;
 
 /** How files are copied. */
 export interface CpOptions extends CopyAs {
@@ -74,10 +72,10 @@ async function up(context: Context, from: string, to: string, options: CpOptions
   if (!found) throw new Failure(EXIT.failed, `${from} is not there`);
   if (!found.isDirectory()) {
     if (found.isSocket()) throw new Failure(EXIT.failed, `${from} is a socket`);
-    const target = await insideIfDirectory(context, to, resolve(from), as);
-    const is_new = (await sandboxStat(context, target, as)) === null;
-    if (found.isFIFO()) return uploadPipe(context, from, target, as);
-    return uploadFile(context, from, target, { ...as, is_new });
+    const { path, is_there } = await insideIfDirectory(context, to, resolve(from), as);
+    if (found.isFIFO()) return uploadPipe(context, from, path, as);
+    const is_new = !(is_there ?? (await sandboxStat(context, path, as)));
+    return uploadFile(context, from, path, { ...as, is_new });
   }
   checkRecursive(from, recursive);
   const is_there = (await sandboxStat(context, to, as)) !== null;
@@ -96,7 +94,7 @@ async function down(context: Context, from: string, to: string, options: CpOptio
   if (entry.type !== 'dir') {
     const target = found?.isDirectory() || to.endsWith('/') ? join(to, name) : to;
     const mode = Number.parseInt(entry.mode, 8);
-    const kept = preserve ? mode : mode & ~SET_ID;
+    const kept = preserve ? mode : mode & ~SET_IDS;
     if (kept !== mode)
       await context.err.line(`sandboxctl: :${from} has setuid or setgid, which only -p keeps`);
     return downloadFile(context, from, target, kept, as);
@@ -116,7 +114,7 @@ async function within(
   const entry = await sandboxStat(context, from, as);
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   if (entry.type === 'dir') checkRecursive(`:${from}`, recursive);
-  const destination = await insideIfDirectory(context, to, from, as);
+  const { path: destination } = await insideIfDirectory(context, to, from, as);
   await context.client.call('POST', '/files/copy', {
     query: { user },
     body: JSON.stringify({ source: from, destination, overwrite: entry.type !== 'dir' }),

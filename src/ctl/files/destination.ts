@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { constants, fstatSync, openSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { type FileHandle, link, lstat, open, rename, rm, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
-import { kernelRandom } from '../../base/entropy.ts';
-import { temporaryName } from '../../contract/temporary-file.ts';
+import { newTemporary } from '../../files/change/new-temporary.ts';
 import { isSystemError } from '../../files/file-error.ts';
+import { isPseudo } from '../../files/regular-file.ts';
 import { EXIT, Failure, reason } from '../failure.ts';
 
 /** Neither a pipe without a reader nor a terminal's line can hold the opening up, and no terminal becomes ours. */
@@ -42,23 +42,37 @@ export function openDestination(path: string, signal: AbortSignal): Promise<Dest
     if (found.isSocket()) throw new Failure(EXIT.failed, `${path} is a socket`);
     if (found.isFIFO()) return pipe(path, signal);
     const handle = await open(path, WRITE);
-    const opened = await handle.stat();
-    if (opened.isFile()) return existingFile(path, handle);
-    try {
+    return kept(handle, async () => {
+      const opened = await handle.stat();
       if (opened.isFIFO()) throw new Failure(EXIT.failed, `${path} is a pipe by now`);
-      // A device waits until it can take more.
-      return device(path, await open(`/proc/self/fd/${handle.fd}`, constants.O_WRONLY | constants.O_NOCTTY));
-    } finally {
-      await handle.close();
-    }
+      if (!opened.isFile()) return device(path, handle);
+      return (await isPseudo(handle)) ? sequential(path, handle) : existingFile(path, handle);
+    });
   });
 }
 
-function existingFile(path: string, handle: FileHandle): Destination {
+/** Closes an open file unless the work with it succeeds. */
+async function kept<Result>(handle: FileHandle, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** What can be written at any position. */
+function positioned(path: string, handle: FileHandle): Pick<Destination, 'can_restart' | 'empty' | 'write'> {
   return {
     can_restart: true,
     empty: () => naming(path, () => handle.truncate(0)),
     write: (chunk, position) => naming(path, () => writeAll(handle, chunk, position)),
+  };
+}
+
+function existingFile(path: string, handle: FileHandle): Destination {
+  return {
+    ...positioned(path, handle),
     finish: (size) =>
       naming(path, async () => {
         await handle.truncate(size);
@@ -71,9 +85,7 @@ function existingFile(path: string, handle: FileHandle): Destination {
 async function newFile(path: string): Promise<Destination> {
   const { handle, give, discard } = (await unnamed(path)) ?? (await named(path));
   return {
-    can_restart: true,
-    empty: () => naming(path, () => handle.truncate(0)),
-    write: (chunk, position) => naming(path, () => writeAll(handle, chunk, position)),
+    ...positioned(path, handle),
     finish: (size, mode) =>
       naming(path, async () => {
         await handle.truncate(size);
@@ -110,7 +122,7 @@ async function unnamed(path: string): Promise<Unfinished | null> {
 }
 
 async function named(path: string): Promise<Unfinished> {
-  const aside = join(dirname(path), temporaryName(kernelRandom(12).toString('hex')));
+  const aside = join(dirname(path), newTemporary().name);
   const handle = await open(aside, 'wx', 0o600);
   const give = async () => {
     // Unlike a rename, a second name takes nobody's place.
@@ -122,7 +134,17 @@ async function named(path: string): Promise<Unfinished> {
   return { handle, give, discard: () => rm(aside, { force: true }) };
 }
 
-function device(path: string, handle: FileHandle): Destination {
+/** A device waits until it can take more, which what was opened without waiting does not. */
+async function device(path: string, opened: FileHandle): Promise<Destination> {
+  const handle = await open(`/proc/self/fd/${opened.fd}`, constants.O_WRONLY | constants.O_NOCTTY);
+  return kept(handle, async () => {
+    await opened.close();
+    return sequential(path, handle);
+  });
+}
+
+/** What takes bytes one after the other, such as a device or a file of the kernel: no length is set, and nothing is synced. */
+function sequential(path: string, handle: FileHandle): Destination {
   return {
     can_restart: false,
     empty: async () => {},
@@ -141,7 +163,10 @@ function pipe(path: string, signal: AbortSignal): Destination {
       throw new Failure(EXIT.failed, `${path} is a pipe that nobody reads from`);
     throw error;
   }
-  if (!fstatSync(fd).isFIFO()) throw new Failure(EXIT.failed, `${path} is no pipe any more`);
+  if (!fstatSync(fd).isFIFO()) {
+    closeSync(fd);
+    throw new Failure(EXIT.failed, `${path} is no pipe any more`);
+  }
   const stream = new Socket({ fd, readable: false, writable: true, signal }).on('error', () => {});
   return {
     can_restart: false,

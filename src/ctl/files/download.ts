@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../../base/clock.ts';
-import { kernelRandom } from '../../base/entropy.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { temporaryName } from '../../contract/temporary-file.ts';
 import { unpackArchive } from '../../files/archive/unpack.ts';
 import { bytePath } from '../../files/byte-path.ts';
+import { newTemporary } from '../../files/change/new-temporary.ts';
 import { OwnPlaces } from '../../files/own-places.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
@@ -19,7 +18,7 @@ const RETRY_MS = 500;
 /** This program removes what it leaves itself, and no later one looks for it. */
 const NO_JOURNAL = {
   temporaryIn: async () => ({
-    name: temporaryName(kernelRandom(12).toString('hex')),
+    name: newTemporary().name,
     forget: async () => {},
   }),
 };

@@ -7,6 +7,7 @@ import { systemClock } from '../../base/clock.ts';
 import { Pack } from '../../files/archive/pack.ts';
 import { bytePath, systemPath } from '../../files/byte-path.ts';
 import { Directory } from '../../files/directory.ts';
+import { modeText } from '../../files/mode.ts';
 import { OwnPlaces } from '../../files/own-places.ts';
 import { isPseudo } from '../../files/regular-file.ts';
 import type { Context } from '../context.ts';
@@ -14,7 +15,6 @@ import { EXIT, Failure, reason } from '../failure.ts';
 import { Progress } from './progress.ts';
 import type { CopyAs } from './sandbox-files.ts';
 
-const MODE_BITS = 0o7777;
 const CHUNK_BYTES = 256 * 1024;
 
 /**
@@ -48,7 +48,7 @@ async function sendFile(
   as: CopyAs,
 ): Promise<void> {
   const stat = await file.stat();
-  const mode = is_new ? `0${(stat.mode & MODE_BITS).toString(8).padStart(3, '0')}` : undefined;
+  const mode = is_new ? modeText(stat.mode) : undefined;
   // Files of the kernel, such as those in /proc and /sys, say nothing true.
   const has_length = stat.isFile() && stat.size > 0 && !(stat.blocks === 0 && (await isPseudo(file)));
   const length = has_length ? stat.size : null;

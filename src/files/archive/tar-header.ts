@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Stats } from 'node:fs';
 import type { BytePath } from '../byte-path.ts';
+import { MODE_BITS } from '../mode.ts';
 
 /** Tar files consist of blocks of this many bytes. */
 export const BLOCK_BYTES = 512;
@@ -96,7 +97,7 @@ function block(
   const put = (text: string, at: number, length: number) => data.write(text, at, length, 'latin1');
   const octal = (value: number, digits: number) => Math.floor(value).toString(8).padStart(digits, '0');
   put(name, 0, NAME_BYTES);
-  put(octal(stat.mode & 0o7777, 7), 100, 8);
+  put(octal(stat.mode & MODE_BITS, 7), 100, 8);
   put(octal(Math.min(stat.uid, ID_MAX), 7), 108, 8);
   put(octal(Math.min(stat.gid, ID_MAX), 7), 116, 8);
   put(octal(Math.min(size, SIZE_MAX), 11), 124, 12);

@@ -6,6 +6,7 @@ import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type BytePath, joined, shownBytes } from '../byte-path.ts';
 import type { Directory } from '../directory.ts';
 import { conflictAt, isSystemError } from '../file-error.ts';
+import { MODE_BITS, SET_IDS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { Trail } from '../trail.ts';
 import type { NameLocks } from './name-locks.ts';
@@ -18,9 +19,6 @@ import { NEW_FILE } from './write.ts';
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 const CHUNK_BYTES = 1024 * 1024;
 const ZEROS = Buffer.alloc(CHUNK_BYTES);
-const PERMISSIONS = 0o777;
-const SPECIAL = 0o7000;
-const SETS_IDS = 0o6000;
 
 /** What copying uses. */
 export interface CopyParts {
@@ -106,7 +104,7 @@ class Copying implements AsyncDisposable {
       if (!isTemporaryName(each) && !hidden(each)) await this.copy(each, each);
     }
     await from.leave();
-    await chmod(to.at(), mode & (PERMISSIONS | SPECIAL));
+    await chmod(to.at(), mode & MODE_BITS);
     await to.leave();
     if (from.depth !== depth || to.depth !== depth)
       throw conflictAt(this.#real(name), 'was moved while it was copied');
@@ -130,8 +128,8 @@ class Copying implements AsyncDisposable {
 
 /** A program that runs as its owner or group must not run as another one that its copy belongs to. */
 function modeOfCopy(from: Stats, { uid, gid }: Stats): number {
-  const mode = from.mode & (PERMISSIONS | SPECIAL);
-  return from.uid === uid && from.gid === gid ? mode : mode & ~SETS_IDS;
+  const mode = from.mode & MODE_BITS;
+  return from.uid === uid && from.gid === gid ? mode : mode & ~SET_IDS;
 }
 
 /** What is zero throughout takes no space, so that sparse files stay small. */

@@ -8,6 +8,7 @@ import { type BytePath, joined, systemPath } from '../byte-path.ts';
 import { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
 import { OwnPlaces } from '../own-places.ts';
+import { newTemporary } from './new-temporary.ts';
 import { removeTree } from './remove.ts';
 
 /** The beginning of the names of journals in use, and of those that an earlier daemon has left. */
@@ -52,8 +53,7 @@ export class UploadJournal {
 
   /** A new temporary name for a directory. */
   async temporaryIn(directory: Directory): Promise<Temporary> {
-    const id = kernelRandom(12).toString('hex');
-    const name = temporaryName(id);
+    const { id, name } = newTemporary();
     const journal = await this.#opened();
     await symlink(systemPath(joined(directory.real, name)), journal.at(id));
     return {

@@ -8,6 +8,7 @@ import { O_PATH } from '../calls.ts';
 import { checkConditions, hasConditions, type Version, type WriteConditions } from '../conditions.ts';
 import type { Directory } from '../directory.ts';
 import { isSystemError } from '../file-error.ts';
+import { MODE_BITS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace, isDirectoryPath, type Place } from '../place.ts';
 import { checkRegular } from '../regular-file.ts';
@@ -22,7 +23,6 @@ import type { UploadJournal } from './upload-journal.ts';
 export const NEW_FILE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 const MODE = 0o644;
-const PERMISSIONS = 0o7777;
 
 /** A file to write. */
 export interface WriteRequest {
@@ -112,7 +112,7 @@ async function keepOwner(handle: FileHandle, replaced: Stats | null, mode: numbe
       );
     });
   }
-  await handle.chmod(mode ?? (replaced ? replaced.mode & PERMISSIONS : MODE));
+  await handle.chmod(mode ?? (replaced ? replaced.mode & MODE_BITS : MODE));
 }
 
 /** Checks what is replaced and replaces it, in one step for all requests. Returns whether nothing was replaced. */

@@ -243,6 +243,14 @@ it('copies what the kernel makes and pipes whole, and names sources that change 
   });
 });
 
+it('writes into files of the kernel as they take it: in order, with no length and no sync', async () => {
+  const value = join('/proc', String(process.pid), 'oom_score_adj');
+  const before = Number(readFileSync(value, 'utf8'));
+  writeFileSync(join(there, 'value'), `${before + 1}\n`);
+  await copy([`:${there}/value`, value]);
+  expect(Number(readFileSync(value, 'utf8'))).toBe(before + 1);
+});
+
 it('leaves nothing on either side when it is interrupted', async () => {
   writeFileSync(join(there, 'endless'), '');
   truncateSync(join(there, 'endless'), 2 ** 42);
