@@ -7,7 +7,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
 
-/** Limits of one sandbox: MiB, and thousandths of a core. */
+/** Limits of one sandbox: MiB, and thousandths of a core that it has whatever others do. */
 interface ResourceLimits {
   memory_mib: number;
   cpu_millis: number;
@@ -19,8 +19,12 @@ type Controller = (typeof CONTROLLERS)[number];
 
 const MIB = 1024 * 1024;
 const CPU_PERIOD_US = 100_000;
-/** The kernel takes no smaller share of a period. */
-const CPU_QUOTA_MIN_US = 1_000;
+/** What a smaller lease of cores may use while nobody else wants them: what is leased is guaranteed by weight. */
+const CPU_CEILING_MIN_MILLIS = 1_000;
+/** The weight of a core that is leased, and the least that the kernel takes: version 2; version 1. */
+const CPU_WEIGHTS = { 1: { of_core: 1_024, least: 2 }, 2: { of_core: 100, least: 1 } } as const;
+/** The most that version 2 takes. */
+const CPU_WEIGHT_MAX = 10_000;
 
 const PARENT = 'sandbox-manager';
 /** Processes and threads of one sandbox, its daemon's included: the default of Podman. */
@@ -207,9 +211,16 @@ function limitFiles(
   if (controller === 'memory') {
     return [[version === 1 ? 'memory.limit_in_bytes' : 'memory.max', String(memory_mib * MIB)]];
   }
-  const quota_us = Math.max(CPU_QUOTA_MIN_US, Math.round((cpu_millis * CPU_PERIOD_US) / 1000));
-  if (version === 2) return [['cpu.max', `${quota_us} ${CPU_PERIOD_US}`]];
+  const { of_core, least } = CPU_WEIGHTS[version];
+  const weight = Math.max(least, Math.min(CPU_WEIGHT_MAX, Math.round((cpu_millis * of_core) / 1000)));
+  const quota_us = Math.round((Math.max(CPU_CEILING_MIN_MILLIS, cpu_millis) * CPU_PERIOD_US) / 1000);
+  if (version === 2)
+    return [
+      ['cpu.weight', String(weight)],
+      ['cpu.max', `${quota_us} ${CPU_PERIOD_US}`],
+    ];
   return [
+    ['cpu.shares', String(weight)],
     ['cpu.cfs_period_us', String(CPU_PERIOD_US)],
     ['cpu.cfs_quota_us', String(quota_us)],
   ];

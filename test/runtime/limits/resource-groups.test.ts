@@ -34,7 +34,11 @@ describe('the limits of a sandbox', () => {
     expect(groups.make('sbx-1')).toEqual([join(group, 'cgroup.procs')]);
     groups.limit('sbx-1', LIMITS);
     expect(readFileSync(join(group, 'memory.max'), 'utf8')).toBe('268435456');
-    expect(readFileSync(join(group, 'cpu.max'), 'utf8')).toBe('10000 100000');
+    expect(readFileSync(join(group, 'cpu.weight'), 'utf8')).toBe('10');
+    expect(readFileSync(join(group, 'cpu.max'), 'utf8')).toBe('100000 100000');
+    groups.limit('sbx-1', { ...LIMITS, cpu_millis: 2_500 });
+    expect(readFileSync(join(group, 'cpu.weight'), 'utf8')).toBe('250');
+    expect(readFileSync(join(group, 'cpu.max'), 'utf8')).toBe('250000 100000');
     expect(readFileSync(join(group, 'pids.max'), 'utf8')).toBe('2048');
   });
 
@@ -50,7 +54,8 @@ describe('the limits of a sandbox', () => {
     groups.limit('sbx-1', LIMITS);
     expect(readFileSync(file('memory', 'memory.limit_in_bytes'), 'utf8')).toBe('268435456');
     expect(readFileSync(file('cpu', 'cpu.cfs_period_us'), 'utf8')).toBe('100000');
-    expect(readFileSync(file('cpu', 'cpu.cfs_quota_us'), 'utf8')).toBe('10000');
+    expect(readFileSync(file('cpu', 'cpu.cfs_quota_us'), 'utf8')).toBe('100000');
+    expect(readFileSync(file('cpu', 'cpu.shares'), 'utf8')).toBe('102');
   });
 
   it('are named where they cannot be held, and the others hold', async () => {
@@ -130,7 +135,7 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
 
   it('hold for its daemon and its processes, and its groups go with it', async () => {
     const sandboxes = await Sandboxes.open();
-    await sandboxes.runtime.create(spec('sbx-1', { memory_mib: 256, cpu_millis: 500 }));
+    await sandboxes.runtime.create(spec('sbx-1', { memory_mib: 256, cpu_millis: 1_500 }));
     const [memory, cpu] = [hierarchyOf('memory'), hierarchyOf('cpu')];
     expect(
       readFileSync(
@@ -143,7 +148,7 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
         join(group(sandboxes, 'cpu'), cpu?.version === 1 ? 'cpu.cfs_quota_us' : 'cpu.max'),
         'utf8',
       ).trim(),
-    ).toMatch(/^50000/);
+    ).toMatch(/^150000/);
     const pids = readFileSync(join(group(sandboxes, 'pids'), 'cgroup.procs'), 'utf8')
       .trim()
       .split('\n');
