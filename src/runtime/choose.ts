@@ -19,6 +19,8 @@ export interface RuntimeOptions {
   /** Addresses that sandboxes may reach although they are the node's, another sandbox's, or link-local. */
   allow_sandbox_cidr: Cidr[];
   quota_fail_open: boolean;
+  /** `--node-memory` in MiB; null: the machine's. */
+  node: { memory_mib: number | null };
   /** Null: the service account of the Pod that this runs in. */
   kubeconfig: string | null;
   kubernetes_namespace: string | null;

@@ -14,7 +14,12 @@ it('raw requests of those who may not change a sandbox change nothing of it, and
   const runtime = await chooseRuntime(
     {
       ...{ runtime: 'local', network: 'host-unmetered', data_dir },
-      ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false },
+      ...{
+        allow_webhook_cidr: [],
+        allow_sandbox_cidr: [],
+        quota_fail_open: false,
+        node: { memory_mib: null },
+      },
       ...{ kubeconfig: null, kubernetes_namespace: null, kubernetes_image: null, templates: new Map() },
       kubernetes_injection: 'auto' as const,
     },

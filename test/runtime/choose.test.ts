@@ -21,6 +21,7 @@ async function chosen(runtime: RuntimeKind, network: NetworkOption = 'auto', ima
     ...{ runtime, network, data_dir: join(scratchFolder(), 'data') },
     ...{ allow_webhook_cidr: [], allow_sandbox_cidr: [], quota_fail_open: false, ...NO_CLUSTER },
     kubernetes_image: image,
+    node: { memory_mib: null },
   };
   return { runtime: await chooseRuntime(options, systemClock, log), log: lines.join('') };
 }

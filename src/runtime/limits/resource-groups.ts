@@ -6,6 +6,7 @@ import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
+import { ProcessShares } from './process-shares.ts';
 
 /** Limits of one sandbox: MiB, and thousandths of a core that it has whatever others do. */
 interface ResourceLimits {
@@ -27,8 +28,6 @@ const CPU_WEIGHTS = { 1: { of_core: 1_024, least: 2 }, 2: { of_core: 100, least:
 const CPU_WEIGHT_MAX = 10_000;
 
 const PARENT = 'sandbox-manager';
-/** Processes and threads of one sandbox, its daemon's included: the default of Podman. */
-const PIDS_MAX = 2048;
 
 const NAMES: Record<Controller, string> = {
   memory: 'the memory of sandboxes',
@@ -42,12 +41,12 @@ interface GroupFolder extends Hierarchy {
   folder: string;
 }
 
-/** What a test sets otherwise than the machine has it. */
+/** How groups are made; what a test sets otherwise than the machine has it. */
 export interface ResourceGroupOptions {
+  /** Processes and threads of sandboxes; default: this machine's. */
+  processes?: ProcessShares;
   /** The hierarchy that has a controller, or null. */
   hierarchy?: (controller: string) => Hierarchy | null;
-  /** Processes and threads of one sandbox. */
-  pids_max?: number;
   /** The name of the group that the sandboxes' groups are in. */
   parent?: string;
 }
@@ -60,7 +59,7 @@ export class ResourceGroups {
   readonly #folders: GroupFolder[];
   /** Why a controller cannot be used. */
   readonly #missing: ReadonlyMap<Controller, string>;
-  readonly #pids_max: number;
+  readonly #processes: ProcessShares;
 
   /** Freezes the processes of paused sandboxes. */
   readonly frozen: FrozenGroups;
@@ -68,31 +67,31 @@ export class ResourceGroups {
   private constructor(
     folders: GroupFolder[],
     missing: ReadonlyMap<Controller, string>,
-    pids_max: number,
+    processes: ProcessShares,
     frozen: FrozenGroups,
   ) {
     this.frozen = frozen;
     this.#folders = folders;
     this.#missing = missing;
-    this.#pids_max = pids_max;
+    this.#processes = processes;
   }
 
   /** Prepares the hierarchies. Never throws. */
   static open({
+    processes = new ProcessShares(null),
     hierarchy = hierarchyOf,
-    pids_max = PIDS_MAX,
     parent = PARENT,
   }: ResourceGroupOptions = {}): ResourceGroups {
     const folders: GroupFolder[] = [];
     const missing = new Map<Controller, string>();
     for (const controller of CONTROLLERS) {
       try {
-        folders.push(prepared(controller, hierarchy(controller), parent));
+        folders.push(prepared(controller, hierarchy(controller), parent, processes));
       } catch (error) {
         missing.set(controller, whyMissing(error as NodeJS.ErrnoException));
       }
     }
-    return new ResourceGroups(folders, missing, pids_max, new FrozenGroups(freezingFolder(parent)));
+    return new ResourceGroups(folders, missing, processes, new FrozenGroups(freezingFolder(parent)));
   }
 
   /** What is not limited by control groups, a phrase for each. `has_users`: each sandbox has a user of its own. */
@@ -105,33 +104,36 @@ export class ResourceGroups {
     return [...unlimited, this.frozen.limitation()].filter((phrase) => phrase !== null);
   }
 
-  /** How many processes a user of its own may have where no control group limits them; otherwise null. */
-  userProcessesMax(): number | null {
-    return this.#missing.has('pids') ? this.#pids_max : null;
+  /** How many processes the user of a sandbox with this memory may have where no control group limits them; else null. */
+  userProcessesMax(memory_mib: number): number | null {
+    return this.#missing.has('pids') ? this.#processes.of(memory_mib) : null;
   }
 
   /**
-   * Creates a sandbox's groups, with its limit of processes alone, and returns the files that a process writes its pid to
+   * Creates the groups of a sandbox, with its limit of processes alone, and returns the files that a process writes its pid to
    * in order to join them.
    */
-  make(sandbox_id: string): string[] {
+  make(sandbox_id: string, memory_mib: number): string[] {
     for (const { controller, folder } of this.#folders) {
       const group = join(folder, sandbox_id);
       mkdirSync(group, { recursive: true });
-      if (controller === 'pids') writeFileSync(join(group, 'pids.max'), String(this.#pids_max));
+      if (controller === 'pids') set(join(group, 'pids.max'), String(this.#processes.of(memory_mib)));
     }
     return this.#groups(sandbox_id).map((group) => join(group, 'cgroup.procs'));
   }
 
   /**
-   * Sets memory and CPU time of a sandbox; they apply at once. One that was made without groups stays without. Throws
+   * Sets the limits of a sandbox; they apply at once. One that was made without groups stays without. Throws
    * `conflict`, with nothing changed, if the kernel cannot take away memory that is in use.
    */
   limit(sandbox_id: string, limits: ResourceLimits): void {
     for (const { controller, version, folder } of this.#folders) {
       const group = join(folder, sandbox_id);
-      if (controller === 'pids' || !existsSync(group)) continue;
-      for (const [file, content] of limitFiles(controller, version, limits)) set(join(group, file), content);
+      if (!existsSync(group)) continue;
+      if (controller === 'pids') set(join(group, 'pids.max'), String(this.#processes.of(limits.memory_mib)));
+      else
+        for (const [file, content] of limitFiles(controller, version, limits))
+          set(join(group, file), content);
     }
   }
 
@@ -168,13 +170,20 @@ function freezingFolder(parent: string): string | null {
   }
 }
 
-function prepared(controller: Controller, hierarchy: Hierarchy | null, parent: string): GroupFolder {
+function prepared(
+  controller: Controller,
+  hierarchy: Hierarchy | null,
+  parent: string,
+  { all }: ProcessShares,
+): GroupFolder {
   if (hierarchy === null) throw new Error(`no control groups with ${controller} are mounted`);
   const { version, mount } = hierarchy;
   const folder = join(mount, parent);
   if (version === 2) writeFileSync(join(mount, 'cgroup.subtree_control'), `+${controller}`);
   makeParentGroup(folder);
   if (version === 2) writeFileSync(join(folder, 'cgroup.subtree_control'), `+${controller}`);
+  // The last wall, where a paused sandbox still has its processes.
+  if (controller === 'pids' && all !== null) writeFileSync(join(folder, 'pids.max'), String(all));
   return { controller, version, mount, folder };
 }
 

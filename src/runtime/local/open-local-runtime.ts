@@ -4,6 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { NetworkOption } from '../../contract/network.ts';
 import { type Cidr, cidrText } from '../../webhook/address.ts';
 import { SandboxDisks } from '../disk/sandbox-disks.ts';
+import { ProcessShares } from '../limits/process-shares.ts';
 import { ResourceGroups } from '../limits/resource-groups.ts';
 import { ChosenNetworks } from '../networks/chosen-networks.ts';
 import { Bubblewrap } from '../walls/bubblewrap.ts';
@@ -21,6 +22,8 @@ export interface LocalRuntimeOptions {
   /** Addresses that sandboxes may reach although they are the node's, another sandbox's, or link-local. */
   allow_sandbox_cidr: Cidr[];
   quota_fail_open: boolean;
+  /** `--node-memory` in MiB; null: the machine's. */
+  node: { memory_mib: number | null };
 }
 
 /** The runtime of sandboxes on this machine, not started. Throws StartError if the built daemon is missing. */
@@ -31,7 +34,7 @@ export function openLocalRuntime(options: LocalRuntimeOptions, clock: Clock, log
     data_dir,
     isolation: options.is_isolated ? new Bubblewrap(programs) : new NoIsolation(programs),
     programs,
-    groups: ResourceGroups.open(),
+    groups: ResourceGroups.open({ processes: new ProcessShares(options.node.memory_mib) }),
     disks: new SandboxDisks(options.is_isolated ? null : 'sandboxes are not isolated'),
     networks: new ChosenNetworks({
       network: options.network,

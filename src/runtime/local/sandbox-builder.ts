@@ -95,7 +95,11 @@ export class SandboxBuilder {
   ): Promise<void> {
     const { isolation, groups, openEgress, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
-    const command = isolation.command(files, { user, processes_max: groups.userProcessesMax() }, network);
+    const command = isolation.command(
+      files,
+      { user, processes_max: groups.userProcessesMax(memory_mib) },
+      network,
+    );
     const record: LocalRecord = {
       program_version: command.program_version,
       sandbox_id,
@@ -114,7 +118,7 @@ export class SandboxBuilder {
         webhook && network.webhook_egress === 'manager' ? authorityOf(new URL(webhook.url)) : null,
     };
     files.writeRecord(record);
-    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id), user);
+    record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id, memory_mib), user);
     await this.#initialise(files, spec, record);
     revokeControl(files);
     groups.limit(sandbox_id, record);

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
+import { ProcessShares } from '../../../src/runtime/limits/process-shares.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordOf } from '../../support/runtime/ending-sandboxes.ts';
@@ -12,6 +13,8 @@ import { groupParent, Sandboxes, spec } from '../../support/runtime/sandboxes.ts
 import { scratchFolder } from '../../support/scratch.ts';
 
 const LIMITS = { memory_mib: 256, cpu_millis: 100 };
+/** A sandbox of 256 MiB may have 75 processes, all together 300. */
+const FEW = new ProcessShares(1_024, 400);
 
 /** A folder in the place of a hierarchy for each controller; null for those that are missing. */
 function hierarchies(version: Hierarchy['version'], missing: string[] = []) {
@@ -31,7 +34,7 @@ describe('the limits of a sandbox', () => {
     const mount = hierarchy('memory')?.mount ?? '';
     expect(readFileSync(join(mount, 'cgroup.subtree_control'), 'utf8')).toBe('+pids');
     const group = join(mount, 'sandbox-manager', 'sbx-1');
-    expect(groups.make('sbx-1')).toEqual([join(group, 'cgroup.procs')]);
+    expect(groups.make('sbx-1', 256)).toEqual([join(group, 'cgroup.procs')]);
     groups.limit('sbx-1', LIMITS);
     expect(readFileSync(join(group, 'memory.max'), 'utf8')).toBe('268435456');
     expect(readFileSync(join(group, 'cpu.weight'), 'utf8')).toBe('10');
@@ -39,23 +42,26 @@ describe('the limits of a sandbox', () => {
     groups.limit('sbx-1', { ...LIMITS, cpu_millis: 2_500 });
     expect(readFileSync(join(group, 'cpu.weight'), 'utf8')).toBe('250');
     expect(readFileSync(join(group, 'cpu.max'), 'utf8')).toBe('250000 100000');
-    expect(readFileSync(join(group, 'pids.max'), 'utf8')).toBe('2048');
+    expect(Number(readFileSync(join(group, 'pids.max'), 'utf8'))).toBe(new ProcessShares(null).of(256));
   });
 
   it('are written to a control group of each controller in version 1', () => {
     const hierarchy = hierarchies(1);
-    const groups = ResourceGroups.open({ hierarchy, pids_max: 50 });
+    const groups = ResourceGroups.open({ hierarchy, processes: FEW });
     const file = (controller: string, name: string) =>
       join(hierarchy(controller)?.mount ?? '', 'sandbox-manager', 'sbx-1', name);
-    expect(groups.make('sbx-1')).toEqual(
+    expect(groups.make('sbx-1', 256)).toEqual(
       ['memory', 'cpu', 'pids'].map((controller) => file(controller, 'cgroup.procs')),
     );
-    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('50');
+    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('75');
+    expect(readFileSync(file('pids', '../pids.max'), 'utf8')).toBe('300');
     groups.limit('sbx-1', LIMITS);
     expect(readFileSync(file('memory', 'memory.limit_in_bytes'), 'utf8')).toBe('268435456');
     expect(readFileSync(file('cpu', 'cpu.cfs_period_us'), 'utf8')).toBe('100000');
     expect(readFileSync(file('cpu', 'cpu.cfs_quota_us'), 'utf8')).toBe('100000');
     expect(readFileSync(file('cpu', 'cpu.shares'), 'utf8')).toBe('102');
+    groups.limit('sbx-1', { ...LIMITS, memory_mib: 512 });
+    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('150');
   });
 
   it('are named where they cannot be held, and the others hold', async () => {
@@ -63,10 +69,10 @@ describe('the limits of a sandbox', () => {
     expect(some.limitations(false)).toEqual([
       'the CPU time of sandboxes is not limited: one may take all that this machine has (no control groups with cpu are mounted)',
     ]);
-    expect(some.make('sbx-1')).toHaveLength(2);
-    expect(some.userProcessesMax()).toBeNull();
-    const others = ResourceGroups.open({ hierarchy: hierarchies(1, ['pids']), pids_max: 50 });
-    expect(others.userProcessesMax()).toBe(50);
+    expect(some.make('sbx-1', 256)).toHaveLength(2);
+    expect(some.userProcessesMax(256)).toBeNull();
+    const others = ResourceGroups.open({ hierarchy: hierarchies(1, ['pids']), processes: FEW });
+    expect(others.userProcessesMax(256)).toBe(75);
     expect([true, false].flatMap((has_users) => others.limitations(has_users))).toEqual([
       'the number of processes of a sandbox is limited by its user alone: no control groups with pids are mounted',
       'the number of processes of a sandbox is not limited: one may take all that this machine has (no control groups with pids are mounted)',
@@ -80,7 +86,7 @@ describe('the limits of a sandbox', () => {
         /\(control groups cannot be made: not a directory, .*; run the manager as root, .*\)$/,
       );
     }
-    expect(none.make('sbx-1')).toEqual([]);
+    expect(none.make('sbx-1', 256)).toEqual([]);
     none.limit('sbx-1', LIMITS);
     await none.remove('sbx-1', systemClock);
   });
@@ -97,7 +103,7 @@ describe('the limits of a sandbox', () => {
       );
       const script = `const { ResourceGroups } = await import('${groups}');
 const groups = ResourceGroups.open({ hierarchy: () => ({ version: 1, mount: '${mount}' }) });
-console.log(groups.limitations(false).length, groups.make('sbx-1').length);`;
+console.log(groups.limitations(false).length, groups.make('sbx-1', 256).length);`;
       // Memory, CPU time, processes, and the freezing of them.
       const as_nobody = ['--reuid', '65534', '--clear-groups', process.execPath, '--input-type=module', '-e'];
       expect(execFileSync('setpriv', [...as_nobody, script], { encoding: 'utf8' })).toBe('4 0\n');
@@ -188,13 +194,13 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
     async ([_, missing]) => {
       const hierarchy = (controller: string) =>
         missing.includes(controller) ? null : hierarchyOf(controller);
-      const limits = { pids_max: 60, hierarchy };
+      const limits = { processes: new ProcessShares(1_000_000, 4_000), hierarchy };
       const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), [], limits);
       await sandboxes.runtime.create(spec('sbx-1'));
       await sandboxes.runtime.create(spec('sbx-2'));
       const [error, count] = (await sandboxes.output('sbx-1', `python3 -c '${BOMB}'`)).split(' ').map(Number);
       expect(error).toBe(11);
-      expect(count).toBeLessThan(60);
+      expect(count).toBeLessThan(64);
       const bomb = sandboxes.ask('sbx-1', 'POST', '/processes', { shell: 'b() { b | b & }; b; sleep 60' });
       await bomb;
       expect(await sandboxes.output('sbx-2', '(sleep 0.01 & wait); echo works')).toBe('works');
