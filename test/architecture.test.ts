@@ -51,15 +51,16 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
+  'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
-  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/api'],
+  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/orphans', 'manager/api'],
 };
 
 /** The core of the manager: claims, transitions, deletion, outbox, quotas, usage, tokens, feed. `--runtime none` runs with it alone. */
 const CORE = /^src\/manager\/(sandboxes|outbox|quotas|usage|events|database)\//;
 
 /** The lines of the core may grow only for a reason, which the commit says that raises this. */
-const CORE_LINES_MAX = 9_370;
+const CORE_LINES_MAX = 9_440;
 
 /** Ports that wings implement for the core, which imports nothing else of these rooms, and of ports only types. */
 const PORTS = new Set([

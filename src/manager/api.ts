@@ -61,7 +61,7 @@ export async function makeApi(
   return server;
 }
 
-function readinessOf({ services, recovery, quotas, delivery }: Parts) {
+function readinessOf({ services, unseen, recovery, quotas, delivery }: Parts) {
   return {
     async notReady(): Promise<string | null> {
       // Rejects if the database cannot be used.
@@ -72,7 +72,7 @@ function readinessOf({ services, recovery, quotas, delivery }: Parts) {
       ...quotas.facts(),
       network: services.runtime.networks.state(),
       runtime_limitations: services.runtime.limitations(),
-      ...degradedBy(delivery.trouble(), networkTrouble(services.runtime.networks.state())),
+      ...degradedBy(delivery.trouble(), networkTrouble(services.runtime.networks.state()), unseen.trouble()),
     }),
   };
 }

@@ -12,6 +12,7 @@ import { replicaName } from './database/replica.ts';
 import type { Seal } from './database/seal.ts';
 import { Feed } from './events/feed.ts';
 import { networkJob } from './network-job.ts';
+import { UnseenSandboxes } from './orphans/unseen.ts';
 import { ManagerOutbox } from './outbox/manager-outbox.ts';
 import { Quotas } from './quotas/quotas.ts';
 import { Claims } from './sandboxes/claims.ts';
@@ -56,6 +57,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   // After the usage, which has advanced the positions in the database.
   const feed = await Feed.open({ database, clock, log, runtime, seal });
   const store = new SandboxStore(database);
+  const unseen = new UnseenSandboxes(log);
   const services: SandboxServices = {
     clock,
     log,
@@ -64,6 +66,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     seal,
     replica,
     metrics: new SandboxMetrics(),
+    sight: unseen,
     admission: quotas.admission,
     metering: usage.metering,
     traffic: usage.traffic,
@@ -84,8 +87,9 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     resourcesOf: (template) => runtime.resourcesOf(template),
   };
   return {
-    metrics: metricsOf({ services, delivery, quotas, usage, feed }),
+    metrics: metricsOf({ services, unseen, delivery, quotas, usage, feed }),
     services,
+    unseen,
     feed,
     claim_rules,
     delivery,
@@ -125,6 +129,7 @@ export function makeSchedule(parts: Parts): Schedule {
 
 interface Metered {
   services: SandboxServices;
+  unseen: UnseenSandboxes;
   delivery: ManagerOutbox;
   quotas: Quotas;
   usage: Usage;
@@ -132,12 +137,13 @@ interface Metered {
 }
 
 /** The metrics of every part. */
-function metricsOf({ services, delivery, quotas, usage, feed }: Metered): MetricsRegistry {
+function metricsOf({ services, unseen, delivery, quotas, usage, feed }: Metered): MetricsRegistry {
   const { metrics, store, runtime } = services;
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
     ...processMetrics(),
     ...metrics.metrics(),
+    ...unseen.metrics(),
     ...runtime.metrics(),
     ...delivery.metrics(),
     ...quotas.metrics(),

@@ -6,6 +6,7 @@ import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
 import { PoolMetrics } from './pool-metrics.ts';
 import type {
   LifecyclePage,
+  Liveness,
   MadeSandbox,
   RecordTrust,
   Runtime,
@@ -82,9 +83,9 @@ export class NoRuntime implements Runtime {
     return { events: [], more: false, refused: 0 };
   }
 
-  /** Always `absent`. */
+  /** Always `killed`. */
   async end(): Promise<RuntimeEnd> {
-    return { outcome: 'absent' };
+    return { outcome: 'killed' };
   }
 
   /** There are no records. */
@@ -98,9 +99,9 @@ export class NoRuntime implements Runtime {
     return 'untracked';
   }
 
-  /** Always true. */
-  async isAlive(_sandbox_id: string): Promise<boolean> {
-    return true;
+  /** Always `alive`. */
+  async liveness(_sandbox_id: string): Promise<Liveness> {
+    return 'alive';
   }
 
   /** Throws `conflict`: there is no daemon. */

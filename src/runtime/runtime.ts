@@ -61,11 +61,19 @@ export interface RuntimeSpec {
 }
 
 /**
+ * Whether a sandbox lives.
+ * - `lost`: there is a proof: its daemon, its keeper or its Pod has ended
+ * - `unknown`: nothing of it is here, neither a directory nor an object of the cluster: it may run elsewhere
+ */
+export type Liveness = 'alive' | 'lost' | 'unknown';
+
+/**
  * The result of a change.
  * - `done`: also if nothing had to be changed
- * - `lost`: the sandbox's daemon has died, or the runtime does not know the sandbox; only `end` and `remove` are left
+ * - `lost`: the sandbox's daemon has died; only `end` and `remove` are left
+ * - `unknown`: as in `Liveness`
  */
-export type RuntimeChange = 'done' | 'lost';
+export type RuntimeChange = 'done' | 'lost' | 'unknown';
 
 /** A sandbox that was made. */
 export interface MadeSandbox {
@@ -75,12 +83,15 @@ export interface MadeSandbox {
   persistence: Persistence | null;
 }
 
-/** The result of a fork: the child, or `lost` if the source is. */
-export type RuntimeFork = ({ outcome: 'created' } & MadeSandbox) | { outcome: 'lost' };
+/** The result of a fork: the child, or what the source is. */
+export type RuntimeFork = ({ outcome: 'created' } & MadeSandbox) | { outcome: 'lost' | 'unknown' };
 
 /** How a sandbox ended. */
 export interface RuntimeEnd {
-  /** `killed`: its `sandbox.killed` was committed by this or an earlier call; `lost`: its daemon had died before. */
+  /**
+   * `killed`: its `sandbox.killed` was committed by this or an earlier call; `lost`: its daemon had died before; `absent`:
+   * nothing of it is here, or only the remains of an interrupted `create` or `fork`.
+   */
   outcome: 'killed' | 'lost' | 'absent';
 }
 
@@ -166,7 +177,7 @@ export interface Runtime {
 
   /**
    * Copies a running or paused sandbox; the child is paused, with the identity and webhook of `child`. The source is held
-   * quiescent meanwhile, without an event, and is afterwards as before. `lost`: the source is.
+   * quiescent meanwhile, without an event, and is afterwards as before.
    */
   fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork>;
 
@@ -205,7 +216,7 @@ export interface Runtime {
    * Whether the sandbox's daemon is alive, according to the kernel: a sandbox that answers slowly or not at all delays
    * nothing.
    */
-  isAlive(sandbox_id: string): Promise<boolean>;
+  liveness(sandbox_id: string): Promise<Liveness>;
 
   /**
    * A new connection to the daemon's API, which asks for no token on it, for the passed-through routes. The end of one

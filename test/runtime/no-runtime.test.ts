@@ -18,9 +18,9 @@ it('a runtime without sandboxes lets every change succeed and keeps nothing', as
   });
   expect(await runtime.list()).toEqual([]);
   await expect(runtime.connect('sbx-1')).rejects.toMatchObject({ code: 'conflict' });
-  expect(await runtime.end()).toEqual({ outcome: 'absent' });
+  expect(await runtime.end()).toEqual({ outcome: 'killed' });
   for await (const page of runtime.handOver()) expect.unreachable(JSON.stringify(page));
   await runtime.remove();
   // A recovery must not take a sandbox of the database for lost.
-  expect([await runtime.inspect(), await runtime.isAlive('sbx-9')]).toEqual(['untracked', true]);
+  expect([await runtime.inspect(), await runtime.liveness('sbx-9')]).toEqual(['untracked', 'alive']);
 });

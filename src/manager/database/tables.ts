@@ -60,7 +60,9 @@ export type Operation =
   | 'forking'
   /** It is the copy that is being made. */
   | 'copying'
-  | 'cleaning';
+  | 'cleaning'
+  /** The same, once what ran has ended here, or somebody has given it up: nothing need be here any more. */
+  | 'removing';
 
 /** A sandbox, kept for a while after its deletion. */
 export interface SandboxTable {

@@ -34,6 +34,7 @@ type DeletionServices = Pick<
   | 'feed'
   | 'seal'
   | 'metrics'
+  | 'sight'
   | 'replica'
 >;
 
@@ -75,7 +76,7 @@ export class Deletions {
   async #isLost(sandbox_id: string): Promise<boolean> {
     const { runtime, log } = this.#services;
     try {
-      return !(await runtime.isAlive(sandbox_id));
+      return (await runtime.liveness(sandbox_id)) === 'lost';
     } catch (error) {
       log.warn({ sandbox_id, reason: reasonOf(error) }, 'cannot determine whether a sandbox is alive');
       return false;
@@ -132,13 +133,18 @@ export class Deletions {
 
   /** True when the cleanup is complete. Every step may be repeated, here or by another replica. */
   async #clean(row: ManagedSandboxRow): Promise<boolean> {
-    const { runtime, store, traffic, clock, log, metrics, replica } = this.#services;
+    const { runtime, store, traffic, clock, log, metrics, sight, replica } = this.#services;
     const { sandbox_id } = row;
     if (this.#stopping.signal.aborted) return false;
     try {
-      await runtime.end(sandbox_id);
+      const { outcome } = await runtime.end(sandbox_id);
+      if (outcome === 'absent' && (await this.#isElsewhere(sandbox_id))) return false;
+      sight.seen(sandbox_id);
       const usage = await runtime.networks.cut(sandbox_id);
-      await store.writeFreeing((tx) => traffic.closed(tx, sandbox_id, usage, clock.wallMs()));
+      await store.writeFreeing(async (tx) => {
+        await traffic.closed(tx, sandbox_id, usage, clock.wallMs());
+        if (runtime.runs_sandboxes) await store.noteEnd(tx, sandbox_id);
+      });
       await this.#handOver(row);
       await runtime.remove(sandbox_id);
       const now_ms = clock.wallMs();
@@ -150,6 +156,18 @@ export class Deletions {
       log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and will be retried');
       return false;
     }
+  }
+
+  /**
+   * Whether nothing of a sandbox is here although no cleanup has found and ended it: then its files, with what it had not
+   * delivered, may be elsewhere, and the cleanup waits for them, or until somebody gives them up.
+   */
+  async #isElsewhere(sandbox_id: string): Promise<boolean> {
+    const { store, sight } = this.#services;
+    const row = await store.find(store.db, sandbox_id, null);
+    if (row?.operation !== 'cleaning') return false;
+    sight.deleting(sandbox_id);
+    return true;
   }
 
   /**

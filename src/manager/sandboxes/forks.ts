@@ -52,7 +52,7 @@ export class Forks {
     const copy = async (source: ManagedSandboxRow): Promise<RuntimeChange> => {
       const made = child as ManagedSandboxRow;
       const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
-      if (copied.outcome === 'lost') return 'lost';
+      if (copied.outcome !== 'created') return copied.outcome;
       child = { ...made, pod_name: copied.pod_name, persistence: copied.persistence };
       reading = await feed.read(child);
       return 'done';

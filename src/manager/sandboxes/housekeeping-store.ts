@@ -15,14 +15,15 @@ export class HousekeepingStore {
     return this.#db.selectFrom('sandboxes').selectAll().where('operation', 'is not', null).execute();
   }
 
-  /** Running and paused sandboxes without an operation, to be compared with the runtime. */
-  async listUp(): Promise<ManagedSandboxRow[]> {
-    return this.#db
+  /** The ids of running and paused sandboxes without an operation, to be compared with the runtime. */
+  async idsUp(): Promise<string[]> {
+    const rows = await this.#db
       .selectFrom('sandboxes')
-      .selectAll()
+      .select('sandbox_id')
       .where('status', 'in', ['running', 'paused'])
       .where('operation', 'is', null)
       .execute();
+    return rows.map(({ sandbox_id }) => sandbox_id);
   }
 
   /**

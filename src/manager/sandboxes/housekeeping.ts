@@ -11,6 +11,7 @@ import type { Operations } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 import type { SandboxServices } from './services.ts';
+import { isCleaning } from './transitions.ts';
 import type { Uses } from './uses.ts';
 
 /** The longest wait between two looks for expired sandboxes: a ttl that was set meanwhile holds within 1 s. */
@@ -110,15 +111,23 @@ export function renewalJob(operations: Operations): Job {
 }
 
 /** What the watch job uses of the manager. */
-type WatchJobServices = Pick<SandboxServices, 'store' | 'runtime' | 'metering' | 'traffic' | 'clock' | 'log'>;
+type WatchJobServices = Pick<
+  SandboxServices,
+  'store' | 'runtime' | 'metering' | 'traffic' | 'sight' | 'clock' | 'log'
+>;
 
-/** Marks sandboxes as failed whose runtime has died. Source: contract section 7, status `failed`. */
+/**
+ * Marks sandboxes as failed whose runtime has died, and tells of those of which nothing is in sight. Source: contract
+ * section 7, status `failed`, and "What runs and what is recorded".
+ */
 export function watchJob(
-  { store: sandboxes, runtime, metering, traffic, clock, log }: WatchJobServices,
+  { store: sandboxes, runtime, metering, traffic, sight, clock, log }: WatchJobServices,
   store: HousekeepingStore,
 ): Job {
-  const check = async ({ sandbox_id }: ManagedSandboxRow) => {
-    if (await runtime.isAlive(sandbox_id)) return;
+  const check = async (sandbox_id: string, unknown: Set<string>) => {
+    const life = await runtime.liveness(sandbox_id);
+    if (life === 'unknown') unknown.add(sandbox_id);
+    if (life !== 'lost') return;
     const usage = await traffic.usage(sandbox_id);
     const now_ms = clock.wallMs();
     await sandboxes.write(async (tx) => {
@@ -132,7 +141,9 @@ export function watchJob(
   return {
     name: 'watch',
     async run() {
-      await inParallel(await store.listUp(), CHECKS_AT_ONCE, check);
+      const unknown = new Set<string>();
+      await inParallel(await store.idsUp(), CHECKS_AT_ONCE, (id) => check(id, unknown));
+      sight.watched(unknown);
       return WATCH_MS;
     },
   };
@@ -218,7 +229,7 @@ export class RecoveryJob implements Job {
     log.info({ sandbox_id, operation }, 'an abandoned operation is being resolved');
     const resolving = this.#recovery.resolve(taken);
     // Cleanups renew their own lease, and a start need not wait for them.
-    if (operation === 'cleaning') return;
+    if (isCleaning(operation)) return;
     await this.#operations.run(sandbox_id, () => resolving);
   }
 }

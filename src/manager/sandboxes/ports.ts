@@ -26,6 +26,16 @@ export interface Admission {
   admitCopy(tx: Transaction, lease: Lease): Promise<void>;
 }
 
+/** Is told of recorded sandboxes of which nothing is in sight here, neither files nor Pod: they may run elsewhere. */
+export interface Sight {
+  /** Those that a watch over all sandboxes has not seen; it replaces what the last one said. */
+  watched(sandbox_ids: ReadonlySet<string>): void;
+  /** One that is deleted, whose events nobody can hand over. */
+  deleting(sandbox_id: string): void;
+  /** One that is deleted is seen again, or is given up. */
+  seen(sandbox_id: string): void;
+}
+
 /** Metering of leases, inside the transaction that begins, changes or ends one. Times are wall time in ms. */
 export interface LeaseMetering {
   /** Opens a lease. */

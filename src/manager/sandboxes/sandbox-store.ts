@@ -217,7 +217,7 @@ export class SandboxStore {
   async endOperation(
     tx: Transaction,
     sandbox_id: string,
-    operation: Operation,
+    operation: Operation | Operation[],
     owner: string,
     changes: Updateable<SandboxTable>,
   ): Promise<ManagedSandboxRow | null> {
@@ -225,11 +225,21 @@ export class SandboxStore {
       .updateTable('sandboxes')
       .set({ ...changes, operation: null, operation_owner: null, operation_until_ms: null })
       .where('sandbox_id', '=', sandbox_id)
-      .where('operation', '=', operation)
+      .where('operation', 'in', [operation].flat())
       .where('operation_owner', '=', owner)
       .returningAll()
       .executeTakeFirst();
     return row ?? null;
+  }
+
+  /** Notes that what ran of a deleted sandbox has ended, so that nothing of it need be here when its cleanup is repeated. */
+  async noteEnd(tx: Transaction, sandbox_id: string): Promise<void> {
+    await tx
+      .updateTable('sandboxes')
+      .set({ operation: 'removing' })
+      .where('sandbox_id', '=', sandbox_id)
+      .where('operation', '=', 'cleaning')
+      .execute();
   }
 
   /** Ends the cleanup of a deleted sandbox; null if it no longer belongs to `owner`. */
@@ -239,7 +249,7 @@ export class SandboxStore {
     owner: string,
     changes: Updateable<SandboxTable>,
   ): Promise<ManagedSandboxRow | null> {
-    const row = await this.endOperation(tx, sandbox_id, 'cleaning', owner, changes);
+    const row = await this.endOperation(tx, sandbox_id, ['cleaning', 'removing'], owner, changes);
     if (row) await removePairs(tx, sandbox_id);
     return row;
   }

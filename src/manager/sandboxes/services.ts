@@ -2,7 +2,14 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Seal } from '../database/seal.ts';
-import type { Admission, DeletionOutbox, LeaseMetering, LifecycleFeed, TrafficMetering } from './ports.ts';
+import type {
+  Admission,
+  DeletionOutbox,
+  LeaseMetering,
+  LifecycleFeed,
+  Sight,
+  TrafficMetering,
+} from './ports.ts';
 import type { SandboxMetrics } from './sandbox-metrics.ts';
 import type { SandboxStore } from './sandbox-store.ts';
 
@@ -19,6 +26,7 @@ export interface SandboxServices {
   feed: LifecycleFeed;
   seal: Seal;
   metrics: SandboxMetrics;
+  sight: Sight;
   /** This replica's name. */
   replica: string;
 }

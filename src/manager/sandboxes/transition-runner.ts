@@ -6,7 +6,7 @@ import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
-import { runtimeLost, transitionError, type Verb } from './transitions.ts';
+import { runtimeGone, transitionError, type Verb } from './transitions.ts';
 
 /** A sandbox of a team; `team_id` is null if the manager itself acts. */
 export interface SandboxRef {
@@ -77,7 +77,8 @@ export class TransitionRunner {
     const { store, clock, feed } = this.#services;
     const operation = row.operation as Operation;
     try {
-      if ((await steps.carryOut(row)) === 'lost') throw runtimeLost();
+      const carried_out = await steps.carryOut(row);
+      if (carried_out !== 'done') throw runtimeGone(carried_out);
       const reading = steps.has_event ? await feed.read(row) : null;
       const now_ms = clock.wallMs();
       return await store.write(async (tx) => {

@@ -50,11 +50,20 @@ export function transitionError({ refused, status }: TransitionRefusal): ApiErro
   return new ApiError('conflict', `The sandbox is ${status}.`, { status });
 }
 
-/** The `conflict` for a sandbox whose runtime has died. */
-export function runtimeLost(): ApiError {
+/** The error for a sandbox whose runtime has died (`conflict`), or of which nothing is here (`unavailable`). */
+export function runtimeGone(what: 'lost' | 'unknown'): ApiError {
+  if (what === 'unknown') {
+    const text = 'Nothing of the sandbox is in sight here: where it runs cannot be known.';
+    return new ApiError('unavailable', text, { retry_after_s: 5 });
+  }
   return new ApiError('conflict', "The sandbox's runtime has died; it can only be deleted.", {
     status: 'failed',
   });
+}
+
+/** Whether an operation is the cleanup of a deletion. */
+export function isCleaning(operation: Operation | null): boolean {
+  return operation === 'cleaning' || operation === 'removing';
 }
 
 /**
@@ -69,10 +78,11 @@ export function resolutionOf(
   { operation, status }: Pick<SandboxTable, 'operation' | 'status'>,
   runtime: RuntimeState,
 ): Resolution {
-  if (operation === 'cleaning' || status === 'terminating') return 'clean';
+  if (isCleaning(operation) || status === 'terminating') return 'clean';
   // No caller has seen the sandbox.
   if (operation === 'claiming' || operation === 'copying') return 'undo';
-  if (runtime === 'lost' || runtime === 'absent') return 'failed';
+  // One that is absent may run elsewhere: the watch job tells.
+  if (runtime === 'lost') return 'failed';
   if (operation === 'pausing') return runtime === 'paused' ? 'paused' : 'running';
   if (operation === 'resuming') return runtime === 'running' ? 'running' : 'paused';
   return 'again';

@@ -97,7 +97,7 @@ export class UsageMeter implements LeaseMetering {
     const now_ms = clock.wallMs();
     const seen: string[] = [];
     const checked = inParallel(await store.leases(), CHECKS_AT_ONCE, async ({ sandbox_id }) => {
-      if (await runtime.isAlive(sandbox_id)) seen.push(sandbox_id);
+      if ((await runtime.liveness(sandbox_id)) === 'alive') seen.push(sandbox_id);
     });
     // A sandbox that cannot be checked does not affect the others.
     const failure = await checked.then(

@@ -11,6 +11,7 @@ import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';
 import type {
   HandOverTrust,
+  Liveness,
   MadeSandbox,
   Runtime,
   RuntimeChange,
@@ -168,7 +169,8 @@ export class KubernetesRuntime implements Runtime {
 
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
-    if (await this.#running.isLost(source_id)) return { outcome: 'lost' };
+    const life = await this.#running.liveness(source_id);
+    if (life !== 'alive') return { outcome: life };
     const made = await this.#builder.copy(source_id, child);
     this.#egress.openFor(child);
     return { outcome: 'created', ...made };
@@ -208,12 +210,12 @@ export class KubernetesRuntime implements Runtime {
   }
 
   /** Whether the sandbox's containers run, as their node has last said. */
-  async isAlive(sandbox_id: string): Promise<boolean> {
+  async liveness(sandbox_id: string): Promise<Liveness> {
     const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
-    if (recent === null || !isUp(recent)) return !(await this.#running.isLost(sandbox_id));
+    if (recent === null || !isUp(recent)) return this.#running.liveness(sandbox_id);
     // Another manager may have made the sandbox, and may have died since.
     this.#egress.openTo(sandbox_id, recent.metadata);
-    return true;
+    return 'alive';
   }
 
   /** A new connection to the daemon, through the keeper beside it. */

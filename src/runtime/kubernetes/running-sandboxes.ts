@@ -8,7 +8,7 @@ import {
   isSuccess,
   stateIn,
 } from '../daemon-requests.ts';
-import type { RuntimeChange, RuntimeState } from '../runtime.ts';
+import type { Liveness, RuntimeChange, RuntimeState } from '../runtime.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
 import type { Keepers } from './keepers.ts';
@@ -33,11 +33,15 @@ export class RunningSandboxes {
     this.#parts = parts;
   }
 
-  /** Whether a sandbox has no Pod, or that has lost it. */
-  async isLost(sandbox_id: string): Promise<boolean> {
+  /**
+   * Whether a sandbox lives. One with a record and without a Pod is lost: the cluster forgets a Pod once its node, or
+   * somebody in its place, has said that it has ended. Without either nobody can tell.
+   */
+  async liveness(sandbox_id: string): Promise<Liveness> {
     const { pods, records, keepers } = this.#parts;
     const pod = await pods.read(await records.nameOf(sandbox_id));
-    return pod === null || isPodLost(pod, keepers, sandbox_id);
+    if (pod === null) return (await records.read(sandbox_id)) === null ? 'unknown' : 'lost';
+    return (await isPodLost(pod, keepers, sandbox_id)) ? 'lost' : 'alive';
   }
 
   /**
@@ -58,10 +62,10 @@ export class RunningSandboxes {
   async #inspectInCluster(sandbox_id: string): Promise<RuntimeState> {
     const found = await this.#parts.records.read(sandbox_id);
     if (!found || found.record.state === 'creating') return 'absent';
-    if (await this.isLost(sandbox_id)) return 'lost';
+    if ((await this.liveness(sandbox_id)) !== 'alive') return 'lost';
     const state = stateIn(await this.#askDaemon(sandbox_id, 'GET', '/sandbox'));
     if (state !== null) return state;
-    if (await this.isLost(sandbox_id)) return 'lost';
+    if ((await this.liveness(sandbox_id)) !== 'alive') return 'lost';
     return found.record.is_paused ? 'paused' : 'running';
   }
 
@@ -83,7 +87,9 @@ export class RunningSandboxes {
   ): Promise<RuntimeChange> {
     const { client, pods, records } = this.#parts;
     const found = await records.read(sandbox_id);
-    if (!found || (await this.isLost(sandbox_id))) return 'lost';
+    if (!found) return 'unknown';
+    const life = await this.liveness(sandbox_id);
+    if (life !== 'alive') return life;
     if (memory_mib !== undefined && memory_mib !== found.record.memory_mib) {
       const { claim, record } = found;
       await resizePod(client, pods, { claim, record: { ...record, memory_mib } });
@@ -102,7 +108,8 @@ export class RunningSandboxes {
   ): Promise<RuntimeChange> {
     const answer = await this.#askDaemon(sandbox_id, method, path, body);
     if (isSuccess(answer)) return 'done';
-    if (await this.isLost(sandbox_id)) return 'lost';
+    const life = await this.liveness(sandbox_id);
+    if (life !== 'alive') return life;
     throw daemonError(answer);
   }
 

@@ -12,6 +12,7 @@ import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';
 import type {
   HandOverTrust,
+  Liveness,
   MadeSandbox,
   Runtime,
   RuntimeChange,
@@ -28,6 +29,7 @@ import type { ProgramCopies } from './program.ts';
 import {
   inspectSandbox,
   isLost,
+  livenessOf,
   readLifecycle,
   replaceEnvironment,
   setSandboxPaused,
@@ -178,7 +180,8 @@ export class LocalRuntime implements Runtime {
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     const source = this.#files(source_id);
-    if (await isLost(source.readRecord())) return { outcome: 'lost' };
+    const life = await livenessOf(source.readRecord());
+    if (life !== 'alive') return { outcome: life };
     await this.#builder.copy(source, this.#files(child.sandbox_id), child);
     return { outcome: 'created', ...this.#made(child.sandbox_id) };
   }
@@ -190,7 +193,8 @@ export class LocalRuntime implements Runtime {
   ): Promise<RuntimeChange> {
     const files = this.#files(sandbox_id);
     const record = files.readRecord();
-    if (!record || (await isLost(record))) return 'lost';
+    if (record === null) return 'unknown';
+    if (await isLost(record)) return 'lost';
     if (memory_mib !== undefined) {
       this.#parts.groups.limit(sandbox_id, { ...record, memory_mib });
       updateRecord(files, { memory_mib });
@@ -237,14 +241,15 @@ export class LocalRuntime implements Runtime {
   }
 
   /** Whether the sandbox's daemon is alive, according to the kernel. */
-  async isAlive(sandbox_id: string): Promise<boolean> {
+  async liveness(sandbox_id: string): Promise<Liveness> {
     const files = this.#files(sandbox_id);
     const record = files.readRecord();
-    if (record === null || (await isLost(record))) return false;
+    const life = await livenessOf(record);
+    if (record === null || life !== 'alive') return life;
     files.trimLog();
     // Another manager may have made the sandbox, and may have died since.
     this.#openEgress(files, record);
-    return true;
+    return life;
   }
 
   /** A new connection to the daemon's control socket. */

@@ -11,7 +11,7 @@ import {
   stateIn,
 } from '../daemon-requests.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
-import type { LifecyclePage, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
+import type { LifecyclePage, Liveness, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
 import { isProcessAlive } from './host-process.ts';
 import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
 
@@ -19,6 +19,12 @@ import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
 export async function isLost(record: LocalRecord | null): Promise<boolean> {
   if (!record?.daemon || record.state === 'creating' || record.state === 'ended') return true;
   return !(await isProcessAlive(record.daemon));
+}
+
+/** The same in words: where there is no record, nobody can tell. */
+export async function livenessOf(record: LocalRecord | null): Promise<Liveness> {
+  if (record === null) return 'unknown';
+  return (await isLost(record)) ? 'lost' : 'alive';
 }
 
 /** Updates fields of a sandbox's record; does nothing if there is no record. */
@@ -37,7 +43,8 @@ export async function changeThroughDaemon(
   path: string,
   body: object,
 ): Promise<RuntimeChange> {
-  if (await isLost(files.readRecord())) return 'lost';
+  const life = await livenessOf(files.readRecord());
+  if (life !== 'alive') return life;
   files.trimLog();
   const request = { method, path, body, within_ms: DAEMON_CHANGE_TIMEOUT_MS };
   const answer = await requestDaemon(files.socket_address, request);

@@ -126,7 +126,7 @@ describeOnStores('the network of a claim', (fresh) => {
   });
 
   it('of before there were any has no limit', async () => {
-    const { services, claim_rules, forks } = await scriptedParts(await fresh());
+    const { services, claim_rules, forks, runtime } = await scriptedParts(await fresh());
     const before = { bandwidth: null, disk_mib: null, network: '{"bandwidth_burst_bytes":5}' };
     const row = rowOf('sbx_1', before);
     await services.store.write((tx) => services.store.insert(tx, row));
@@ -140,6 +140,7 @@ describeOnStores('the network of a claim', (fresh) => {
     const network = { mode: 'block-all', enforced_by: 'network_namespace' };
     expect(sandboxView(blocked as never, SEAL)).toMatchObject({ network });
     // A fork is made with a bound, and leases it.
+    runtime.states.set('sbx_1', 'running');
     expect(await forks.fork({ sandbox_id: 'sbx_1', team_id: null }, {})).toMatchObject({ disk_mib: 10_240 });
   });
 });

@@ -3,7 +3,7 @@ import { openDatabase } from '../../../src/manager/database/database.ts';
 import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
-import type { RuntimeState } from '../../../src/runtime/runtime.ts';
+import type { Liveness, RuntimeState } from '../../../src/runtime/runtime.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -20,8 +20,8 @@ class ToldRuntime extends NoRuntime {
     return this.state;
   }
 
-  override async isAlive(): Promise<boolean> {
-    return this.state !== 'lost' && this.state !== 'absent';
+  override async liveness(): Promise<Liveness> {
+    return this.state === 'lost' ? 'lost' : this.state === 'absent' ? 'unknown' : 'alive';
   }
 }
 

@@ -60,7 +60,7 @@ it('is taken over by a manager that runs beside the one that made it', async () 
   const consumer = await startConsumer();
   await maker.runtime.create(spec('sbx-1', webhook(consumer.url)));
   await maker.runtime.stop();
-  expect(await other.runtime.isAlive('sbx-1')).toBe(true);
+  expect(await other.runtime.liveness('sbx-1')).toBe('alive');
   await other.output('sbx-1', PUBLISH);
   await consumer.arrival('agent.event');
 });

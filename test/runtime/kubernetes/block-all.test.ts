@@ -127,7 +127,7 @@ describe.skipIf(why_not !== null)(
       await consumer.arrival('agent.event', 1);
       const other = await runtimeOf();
       onTestFinished(() => other.stop());
-      expect(await other.isAlive('closed')).toBe(true);
+      expect(await other.liveness('closed')).toBe('alive');
       await runtime.stop();
       await ask(other, 'closed', 'POST', '/webhook/publish', { payload: { step: 2 } });
       await consumer.arrival('agent.event', 2);
@@ -135,7 +135,7 @@ describe.skipIf(why_not !== null)(
       await other.stop();
       runtime = await runtimeOf();
       await publish(3);
-      expect(await runtime.isAlive('closed')).toBe(true);
+      expect(await runtime.liveness('closed')).toBe('alive');
       await consumer.arrival('agent.event', 3);
       expect(consumer.unsigned(SECRET)).toEqual([]);
     });

@@ -193,7 +193,7 @@ describe.skipIf(why_not !== null)('faults of a cluster, with exactly the rights 
       // Until the cluster has heard of its only node again, it has no room.
       const another = await eventually(() => client.claim(), SLOWLY);
       figure(`${name} back and a claim`, since_ms);
-      expect([await statusOf(client, id), await runtime.isAlive(id)]).toEqual(['running', true]);
+      expect([await statusOf(client, id), await runtime.liveness(id)]).toEqual(['running', 'alive']);
       expect(await run(client, id, 'echo after')).toEqual({ status: 201, text: 'after' });
       for (const each of [id, another]) await client.call('DELETE', `${SANDBOXES}/${each}`);
       for (const each of [id, another]) await isGone(client, each);

@@ -151,7 +151,7 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     await runtime.create(spec('evicted', { ...webhook(consumer.url), ...SMALL }));
     const { event_id } = await ask(runtime, 'evicted', 'POST', '/webhook/publish', { payload: {} });
     cluster.kubectl('-n', NAMESPACE, 'delete', 'pod', objectName('evicted'), '--grace-period=1');
-    expect([await runtime.isAlive('evicted'), await runtime.inspect('evicted')]).toEqual([false, 'lost']);
+    expect([await runtime.liveness('evicted'), await runtime.inspect('evicted')]).toEqual(['lost', 'lost']);
     expect(await runtime.end('evicted')).toEqual({ outcome: 'lost' });
     const { records, lost } = await undeliveredRecord(runtime, 'evicted');
     expect([records.map((each) => each.event_id).includes(event_id), lost]).toEqual([true, 0]);
@@ -200,12 +200,15 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     cluster.script('in', 'node1', 'kill', '-STOP', kubelet);
     try {
       await eventually(() => expect(seen()).toBe('False'), SLOWLY);
-      expect(await runtime.isAlive('silent')).toBe(true);
+      expect(await runtime.liveness('silent')).toBe('alive');
       expect(await runtime.inspect('silent')).toBe('running');
       expect(await runtime.pause('silent', null)).toBe('done');
       // A daemon that says nothing is not dead either.
       signalDaemons('STOP');
-      expect([await runtime.inspect('silent'), await runtime.isAlive('silent')]).toEqual(['paused', true]);
+      expect([await runtime.inspect('silent'), await runtime.liveness('silent')]).toEqual([
+        'paused',
+        'alive',
+      ]);
       signalDaemons('CONT');
     } finally {
       cluster.script('in', 'node1', 'kill', '-CONT', kubelet);
@@ -250,7 +253,7 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     expect(new Set(pods).size).toBe(2);
     expect(pods.every((name) => name.startsWith('pool-'))).toBe(true);
     expect((await one.list()).sort()).toEqual(['first', 'second']);
-    expect([await other.inspect('first'), await other.isAlive('first')]).toEqual(['running', true]);
+    expect([await other.inspect('first'), await other.liveness('first')]).toEqual(['running', 'alive']);
     expect(await output(other, 'first', 'echo $WHO')).toBe('first');
     const cores = '-o=jsonpath={.spec.containers[0].resources.limits.cpu}';
     expect(cluster.kubectl('-n', NAMESPACE, 'get', 'pod', pods[0] as string, cores)).toBe('100m');
@@ -305,7 +308,7 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     await runtime.create(spec('dark', { ...webhook(consumer.url), ...SMALL }));
     const { event_id } = await ask(runtime, 'dark', 'POST', '/webhook/publish', { payload: {} });
     cluster.script('crash', 'node1');
-    await eventually(async () => expect(await runtime.isAlive('dark')).toBe(false), 60_000);
+    await eventually(async () => expect(await runtime.liveness('dark')).toBe('lost'), 60_000);
     expect(await runtime.inspect('dark')).toBe('lost');
     await expect(runtime.end('dark')).rejects.toMatchObject({ code: 'unavailable' });
     cluster.script('start', 'node1');

@@ -100,7 +100,7 @@ describe('the local runtime', () => {
   it('knows nothing of what it did not make', async () => {
     const { runtime } = await Sandboxes.open();
     expect(await runtime.inspect('sbx-1')).toBe('absent');
-    expect(await runtime.pause('sbx-1', null)).toBe('lost');
+    expect(await runtime.pause('sbx-1', null)).toBe('unknown');
     expect(await runtime.end('sbx-1')).toEqual({ outcome: 'absent' });
     await expect(runtime.connect('sbx-1')).rejects.toMatchObject({ code: 'ENOENT' });
     await runtime.remove('sbx-1');

@@ -46,7 +46,7 @@ describe('a daemon of a sandbox', () => {
     await runtime.remove('sbx-1');
     expect(await runtime.list()).toEqual([]);
     expect(await runtime.inspect('sbx-1')).toBe('absent');
-    expect(await runtime.isAlive('sbx-1')).toBe(false);
+    expect(await runtime.liveness('sbx-1')).toBe('unknown');
   });
 
   it('freezes at a pause what left its session, its parents and its environment, and ends it with the sandbox', async () => {
@@ -106,7 +106,7 @@ describe('a daemon of a sandbox', () => {
     await publish(sandboxes, 3);
     const { daemon } = recordOf(sandboxes, 'sbx-1');
     process.kill(daemon?.pid ?? 0, 'SIGSTOP');
-    expect(await sandboxes.runtime.isAlive('sbx-1')).toBe(true);
+    expect(await sandboxes.runtime.liveness('sbx-1')).toBe('alive');
     expect(await sandboxes.runtime.inspect('sbx-1')).toBe('running');
     expect(await sandboxes.runtime.end('sbx-1')).toEqual({ outcome: 'lost' });
     expect((await undeliveredRecord(sandboxes.runtime, 'sbx-1')).records).toHaveLength(4);

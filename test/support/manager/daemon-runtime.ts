@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { connectControl } from '../../../src/runtime/control-client.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type {
+  Liveness,
   MadeSandbox,
   Runtime,
   RuntimeChange,
@@ -43,9 +44,9 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
     return this.states.get(sandbox_id as string) ?? 'absent';
   }
 
-  override async isAlive(sandbox_id?: string): Promise<boolean> {
-    const state = this.states.get(sandbox_id as string) ?? 'absent';
-    return state !== 'lost' && state !== 'absent';
+  override async liveness(sandbox_id?: string): Promise<Liveness> {
+    const state = this.states.get(sandbox_id as string);
+    return state === undefined ? 'unknown' : state === 'lost' ? 'lost' : 'alive';
   }
 
   override async connect(sandbox_id: string): Promise<Socket> {

@@ -3,6 +3,7 @@ import type {
   HandOverTrust,
   LifecycleEvent,
   LifecyclePage,
+  Liveness,
   MadeSandbox,
   Runtime,
   RuntimeChange,
@@ -69,7 +70,8 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
 
   override async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
     await this.#ask('fork', source_id);
-    if (this.states.get(source_id) === 'lost') return { outcome: 'lost' };
+    const life = await this.liveness(source_id);
+    if (life !== 'alive') return { outcome: life };
     this.specs.set(child.sandbox_id, child);
     this.states.set(child.sandbox_id, 'paused');
     this.live(child.sandbox_id, 'sandbox.ready');
@@ -79,11 +81,13 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
 
   override async change(sandbox_id = '', change: object = {}): Promise<RuntimeChange> {
     await this.#ask('change', `${sandbox_id} ${JSON.stringify(change)}`);
-    return this.states.get(sandbox_id) === 'lost' ? 'lost' : 'done';
+    const life = await this.liveness(sandbox_id);
+    return life === 'alive' ? 'done' : life;
   }
 
   override async end(sandbox_id = ''): Promise<RuntimeEnd> {
     await this.#ask('end', sandbox_id);
+    if (this.states.get(sandbox_id) === 'absent') return { outcome: 'absent' };
     const is_ended = this.lives.get(sandbox_id)?.at(-1)?.event_type === 'sandbox.killed';
     if (!is_ended) this.live(sandbox_id, 'sandbox.killed');
     return { outcome: 'killed' };
@@ -123,14 +127,15 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return this.states.get(sandbox_id) ?? 'absent';
   }
 
-  override async isAlive(sandbox_id = ''): Promise<boolean> {
+  override async liveness(sandbox_id = ''): Promise<Liveness> {
     const state = this.states.get(sandbox_id) ?? 'absent';
-    return state !== 'lost' && state !== 'absent';
+    return state === 'lost' ? 'lost' : state === 'absent' ? 'unknown' : 'alive';
   }
 
   async #become(verb: Verb, sandbox_id: string, state: RuntimeState): Promise<RuntimeChange> {
     await this.#ask(verb, sandbox_id);
-    if (this.states.get(sandbox_id) === 'lost') return 'lost';
+    const life = await this.liveness(sandbox_id);
+    if (life !== 'alive') return life;
     this.states.set(sandbox_id, state);
     this.live(sandbox_id, state === 'paused' ? 'sandbox.paused' : 'sandbox.resumed');
     return 'done';

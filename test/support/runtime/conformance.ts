@@ -52,7 +52,7 @@ export function describeRuntime(name: string, open: () => Promise<ConformingRunt
       const consumer = await startConsumer(host);
       const made = spec(id, { ...webhook(consumer.url), env: { MODE: 'test', OLD: 'yes' }, ...SMALL });
       expect((await runtime.create(made)).pod_name).not.toBe('');
-      expect([await runtime.inspect(id), await runtime.isAlive(id)]).toEqual(['running', true]);
+      expect([await runtime.inspect(id), await runtime.liveness(id)]).toEqual(['running', 'alive']);
       expect(await runtime.create(made)).toEqual(await runtime.create(made));
       expect(await runtime.list()).toContain(id);
       expect(await output(runtime, id, `mkdir -p ${work_dir}; cd ${work_dir}; echo $MODE > f; cat f`)).toBe(
@@ -118,7 +118,7 @@ export function describeRuntime(name: string, open: () => Promise<ConformingRunt
       await runtime.create(spec(id, { ...webhook(consumer.url), ...SMALL }));
       const { event_id } = await ask(runtime, id, 'POST', '/webhook/publish', { payload: {} });
       await output(runtime, id, CRASH).catch(() => {});
-      await eventually(async () => expect(await runtime.isAlive(id)).toBe(false), 30_000);
+      await eventually(async () => expect(await runtime.liveness(id)).toBe('lost'), 30_000);
       expect(await runtime.inspect(id)).toBe('lost');
       expect(await runtime.pause(id, null)).toBe('lost');
       expect(await runtime.fork(id, spec('other'))).toEqual({ outcome: 'lost' });
@@ -132,11 +132,12 @@ export function describeRuntime(name: string, open: () => Promise<ConformingRunt
     it('is not there before it is made', async () => {
       const { runtime } = await open();
       const id = 'unknown';
-      expect([await runtime.inspect(id), await runtime.isAlive(id)]).toEqual(['absent', false]);
+      expect([await runtime.inspect(id), await runtime.liveness(id)]).toEqual(['absent', 'unknown']);
       expect([await runtime.pause(id, null), await runtime.change(id, { env: {} })]).toEqual([
-        'lost',
-        'lost',
+        'unknown',
+        'unknown',
       ]);
+      expect(await runtime.fork(id, spec('other'))).toEqual({ outcome: 'unknown' });
       expect(await runtime.end(id)).toEqual({ outcome: 'absent' });
       expect(await undeliveredRecord(runtime, id)).toEqual({ records: [], lost: 0, set_aside: 0 });
       await expect(runtime.connect(id)).rejects.toThrow();

@@ -243,7 +243,7 @@ refused ls /run/sandboxd-root/upper`),
       );
     await eventually(async () => expect(await published('full')).toContain('outbox_unavailable'), SLOWLY);
     expect(await published('beside')).toHaveProperty('event_id');
-    expect([await runtime.inspect('full'), await runtime.isAlive('full')]).toEqual(['running', true]);
+    expect([await runtime.inspect('full'), await runtime.liveness('full')]).toEqual(['running', 'alive']);
     const signal = { method: 'POST', path: `/processes/${process_id}/signal`, body: { signal: 'SIGUSR1' } };
     // Its answer has no body.
     await requestDaemon(() => runtime.connect('full'), { ...signal, within_ms: 30_000 });
