@@ -1440,6 +1440,7 @@ export interface operations {
                 path?: string;
                 path_base64?: string;
                 user?: string;
+                exact?: boolean;
             };
         };
         requestBody: {

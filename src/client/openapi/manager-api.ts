@@ -1431,6 +1431,7 @@ export interface operations {
                 path?: string;
                 path_base64?: string;
                 user?: string;
+                exact?: boolean;
             };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */

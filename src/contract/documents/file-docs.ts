@@ -13,6 +13,7 @@ import {
   TwoPathsBody,
   TwoPathsQuery,
   UnpackedData,
+  UnpackQuery,
   WrittenData,
 } from '../schema/files.ts';
 import { tagged } from './route-doc.ts';
@@ -116,7 +117,7 @@ export const FILE_DOCS = tagged('files', {
   'PUT /files/archive': {
     operation_id: 'uploadArchive',
     summary: 'Unpack an archive into a directory',
-    query: FileQuery,
+    query: UnpackQuery,
     data: UnpackedData,
     body_media: 'application/x-tar',
     errors: [...CHANGING, 'too_many_requests'],

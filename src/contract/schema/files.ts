@@ -43,6 +43,12 @@ export const ArchiveQuery = closedObject({
   format: Type.Enum(['tar', 'tar.gz'], { default: 'tar' }),
 });
 
+/** The query of an archive to unpack. */
+export const UnpackQuery = closedObject({
+  ...path,
+  exact: Type.Boolean({ default: false, description: 'take it as the copy of a tree, with modes whole' }),
+});
+
 /** The query of a removal. */
 export const FileRemoveQuery = closedObject({ ...path, recursive: Flag });
 

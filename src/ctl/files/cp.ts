@@ -1,11 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { HAS_SET_IDS } from '../../files/archive/tree-copy.ts';
 import { SET_IDS } from '../../files/mode.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
 import { insideIfDirectory } from './change.ts';
 import { downloadFile, downloadTree, printFile } from './download.ts';
+import { Losses } from './losses.ts';
 import { type CopyAs, sandboxPath, sandboxStat } from './sandbox-files.ts';
 import { uploadFile, uploadPipe, uploadStream, uploadTree } from './upload.ts';
 
@@ -28,11 +30,10 @@ export async function cp(context: Context, paths: readonly string[], options: Cp
   const sources = paths.slice(0, -1);
   const destination = paths.at(-1) ?? '';
   try {
-    await copyAll(context, sources, destination, options);
+    return await copyAll(context, sources, destination, options);
   } catch (error) {
     throw options.signal.aborted ? new Failure(EXIT.failed, 'interrupted') : error;
   }
-  return EXIT.ok;
 }
 
 async function copyAll(
@@ -40,7 +41,7 @@ async function copyAll(
   sources: readonly string[],
   destination: string,
   options: CpOptions,
-): Promise<void> {
+): Promise<ExitCode> {
   if (
     sources.length > 1 &&
     !destination.endsWith('/') &&
@@ -49,19 +50,27 @@ async function copyAll(
     throw new Failure(EXIT.usage, `${destination} is no directory: several files cannot be copied to it`);
   }
   const to_sandbox = destination.startsWith(':');
+  let exit_code: ExitCode = EXIT.ok;
   for (const source of sources) {
     options.signal.throwIfAborted();
     const from_sandbox = source.startsWith(':');
     if (from_sandbox && to_sandbox)
       await within(context, sandboxPath(source), sandboxPath(destination), options);
     else if (to_sandbox) await up(context, source, sandboxPath(destination), options);
-    else if (from_sandbox) await down(context, sandboxPath(source), destination, options);
+    else if (from_sandbox)
+      exit_code = worse(exit_code, await down(context, sandboxPath(source), destination, options));
     else
       throw new Failure(
         EXIT.usage,
         'one side must be in the sandbox, as in cp FILE :/PATH or cp :/PATH FILE',
       );
   }
+  return exit_code;
+}
+
+/** The exit code of several copies. */
+function worse(one: ExitCode, other: ExitCode): ExitCode {
+  return one === EXIT.ok ? other : one;
 }
 
 async function up(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
@@ -83,10 +92,13 @@ async function up(context: Context, from: string, to: string, options: CpOptions
   await uploadTree(context, from, target, as);
 }
 
-async function down(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
+async function down(context: Context, from: string, to: string, options: CpOptions): Promise<ExitCode> {
   const { recursive, preserve, user, signal } = options;
   const as = { user, signal };
-  if (to === '-') return printFile(context, from, as, false);
+  if (to === '-') {
+    await printFile(context, from, as, false);
+    return EXIT.ok;
+  }
   const entry = await sandboxStat(context, from, as);
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   const found = await localStat(to);
@@ -95,13 +107,14 @@ async function down(context: Context, from: string, to: string, options: CpOptio
     const target = found?.isDirectory() || to.endsWith('/') ? join(to, name) : to;
     const mode = Number.parseInt(entry.mode, 8);
     const kept = preserve ? mode : mode & ~SET_IDS;
-    if (kept !== mode)
-      await context.err.line(`sandboxctl: :${from} has setuid or setgid, which only -p keeps`);
-    return downloadFile(context, from, target, kept, as);
+    const losses = new Losses(`:${from}`);
+    if (kept !== mode) losses.add({ path: '', what: HAS_SET_IDS, is_left_out: false });
+    await downloadFile(context, from, target, kept, as);
+    return losses.tell(context.err);
   }
   checkRecursive(`:${from}`, recursive);
   const target = found && !copiesContents(from) ? join(to, name) : to;
-  await downloadTree(context, from, resolve(target), as);
+  return downloadTree(context, from, resolve(target), { ...as, preserve });
 }
 
 async function within(

@@ -1,14 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { Loss } from '../../files/archive/tree-copy.ts';
 import { unpackArchive } from '../../files/archive/unpack.ts';
 import { bytePath } from '../../files/byte-path.ts';
 import { newTemporary } from '../../files/change/new-temporary.ts';
 import { OwnPlaces } from '../../files/own-places.ts';
 import type { Context } from '../context.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, type ExitCode, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { type Destination, openDestination } from './destination.ts';
+import { Losses } from './losses.ts';
 import { Progress } from './progress.ts';
 import type { AskAs, CopyAs } from './sandbox-files.ts';
 
@@ -63,13 +65,13 @@ export async function printFile(
   if (!response.complete) throw broken(path);
 }
 
-/** Writes what is in a directory of the sandbox into a local one, which is made if it is missing. */
+/** Writes what is in a directory of the sandbox into a local one, which is made if it is missing; `preserve` as of `cp`. */
 export async function downloadTree(
   context: Context,
   from: string,
   to: string,
-  { user, signal }: CopyAs,
-): Promise<void> {
+  { user, signal, preserve: is_trusted }: CopyAs & { preserve: boolean },
+): Promise<ExitCode> {
   const response = await context.client.stream('/files/archive', {
     type: 'application/x-tar',
     query: { path: from, user },
@@ -78,17 +80,18 @@ export async function downloadTree(
   const progress = new Progress(from, null, context.err, systemClock);
   response.on('data', (chunk: Buffer) => progress.add(chunk.length)).pause();
   const own = new OwnPlaces([]);
+  const losses = new Losses(`:${from}`);
+  const copy = { is_trusted, onLoss: (loss: Loss) => losses.add(loss) };
   try {
-    await unpackArchive(
-      { path: bytePath(to), data: response.iterator({ destroyOnReturn: false }), signal },
-      { own, journal: NO_JOURNAL },
-    );
+    const data = response.iterator({ destroyOnReturn: false });
+    await unpackArchive({ path: bytePath(to), data, copy, signal }, { own, journal: NO_JOURNAL });
   } catch (error) {
     if (!response.complete) throw broken(from);
     throw error instanceof ApiError ? new Failure(EXIT.failed, namedError(error, to)) : error;
   } finally {
     await progress.end();
   }
+  return losses.tell(context.err);
 }
 
 /** The message of an error, with the path that it is about. */

@@ -97,7 +97,7 @@ export async function uploadTree(context: Context, from: string, to: string, as:
   });
   const archive = Readable.from(await Pack.ofDirectory(directory, own, as.signal), { objectMode: false });
   const headers = { 'content-type': 'application/x-tar' };
-  const query = { path: to, user: as.user };
+  const query = { path: to, exact: 'true', user: as.user };
   await send(context, '/files/archive', { query, headers }, archive, from, null, as);
 }
 

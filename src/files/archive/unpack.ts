@@ -24,11 +24,13 @@ import { NEW_FILE } from '../change/write.ts';
 import { Directory } from '../directory.ts';
 import { fileError, isSystemError } from '../file-error.ts';
 import { freeBuffer } from '../free-buffer.ts';
+import { MODE_BITS, SET_IDS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace } from '../place.ts';
 import { type ArchiveEntry, archiveEntries, cutOff, invalidEntry, isFileType } from './archive-entries.ts';
 import { Inside, namesOf } from './inside.ts';
 import { SparseReader } from './sparse-reader.ts';
+import { HAS_SET_IDS, type TreeCopy } from './tree-copy.ts';
 
 const PERMISSIONS = 0o777;
 /** Of directories. A file's set-user-ID bit would be for an owner that the archive does not name. */
@@ -44,6 +46,8 @@ const LEADS_OUT = 'is a link that leads out of the directory';
 export interface UnpackRequest {
   path: BytePath;
   data: AsyncIterable<Buffer>;
+  /** Null for any other archive. */
+  copy: TreeCopy | null;
   signal: AbortSignal;
 }
 
@@ -67,7 +71,7 @@ export interface Unpacked {
  * system's error.
  */
 export async function unpackArchive(
-  { path, data, signal }: UnpackRequest,
+  { path, data, copy, signal }: UnpackRequest,
   parts: UnpackParts,
 ): Promise<Unpacked> {
   const place = await findPlace(path, parts.own, { follow: true, parents: true });
@@ -80,17 +84,26 @@ export async function unpackArchive(
   try {
     mkdirSync(top.at(temporary.name), 0o700);
     await using aside = await Directory.open(top.at(temporary.name), parts.own, true);
-    return await new Unpacking(top, aside, parts.own, signal).run(data);
+    return await new Unpacking({ top, aside, own: parts.own, copy, signal }).run(data);
   } finally {
     await removeTree(top, temporary.name, parts.own);
     await temporary.forget();
   }
 }
 
+/** What an archive is unpacked with. */
+interface UnpackingParts extends Pick<UnpackRequest, 'copy' | 'signal'> {
+  top: Directory;
+  /** A directory for what is being made, which nobody else can enter. */
+  aside: Directory;
+  own: OwnPlaces;
+}
+
 class Unpacking {
   readonly #top: Directory;
   readonly #aside: Directory;
   readonly #own: OwnPlaces;
+  readonly #copy: TreeCopy | null;
   readonly #inside: Inside;
   readonly #signal: AbortSignal;
   /** Paths below the top of directories that nothing could be made in with their modes. */
@@ -99,7 +112,8 @@ class Unpacking {
   readonly #links = new Set<BytePath>();
   #made = 0;
 
-  constructor(top: Directory, aside: Directory, own: OwnPlaces, signal: AbortSignal) {
+  constructor({ top, aside, own, copy, signal }: UnpackingParts) {
+    this.#copy = copy;
     this.#top = top;
     this.#aside = aside;
     this.#own = own;
@@ -228,14 +242,14 @@ class Unpacking {
 
   /** Returns the bytes of its content. */
   async #file(entry: ArchiveEntry, names: BytePath[]): Promise<number> {
-    const mode = entry.mode & PERMISSIONS;
+    const mode = this.#modeOf(entry, names);
     const aside = this.#nextAside();
     // Nobody else can enter the folder that it is made in.
     const fd = openSync(aside, NEW_FILE, mode);
     let bytes = 0;
     try {
       bytes = await writeContent(fd, entry);
-      if ((mode & umask()) !== 0) fchmodSync(fd, mode);
+      if ((mode & (umask() | ~PERMISSIONS)) !== 0) fchmodSync(fd, mode);
       const modified_s = entry.modified.getTime() / 1_000;
       if (!Number.isNaN(modified_s)) futimesSync(fd, modified_s, modified_s);
     } finally {
@@ -243,6 +257,14 @@ class Unpacking {
     }
     await this.#place(aside, names);
     return bytes;
+  }
+
+  /** The mode of a new file. */
+  #modeOf({ mode }: ArchiveEntry, names: readonly BytePath[]): number {
+    if (this.#copy === null) return mode & PERMISSIONS;
+    if (this.#copy.is_trusted || (mode & SET_IDS) === 0) return mode & MODE_BITS;
+    this.#copy.onLoss({ path: names.join('/'), what: HAS_SET_IDS, is_left_out: false });
+    return mode & MODE_BITS & ~SET_IDS;
   }
 
   async #place(aside: string | Buffer, names: BytePath[]): Promise<void> {

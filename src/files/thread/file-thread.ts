@@ -24,7 +24,12 @@ async function resultOf(work: Work, line: Line): Promise<unknown> {
       return null;
     }
     case 'unpack':
-      return files.unpack({ path: work.path, data: line.pieces(), signal: line.gone });
+      return files.unpack({
+        path: work.path,
+        data: line.pieces(),
+        copy: work.is_exact ? { is_trusted: true, onLoss: () => {} } : null,
+        signal: line.gone,
+      });
   }
 }
 

@@ -29,7 +29,7 @@ export interface FileThreadSettings {
 export type Work =
   | { verb: 'list'; request: ListRequest }
   | { verb: 'pack'; path: BytePath }
-  | { verb: 'unpack'; path: BytePath };
+  | { verb: 'unpack'; path: BytePath; is_exact: boolean };
 
 /** Work, and the port of its line. */
 export interface Call {
@@ -110,16 +110,16 @@ export class FileThreads implements Pick<Service, 'stop'> {
   }
 
   /**
-   * Unpacks a tar or tar.gz stream, which is left open, under a directory. `onStep` is called as pieces of it are taken.
-   * Throws as `Files.unpack` does.
+   * Unpacks a tar or tar.gz stream, which is left open, under a directory; one that `is_exact` as the copy of a tree.
+   * `onStep` is called as pieces of it are taken. Throws as `Files.unpack` does.
    */
   async unpack(
     path: BytePath,
     data: Readable,
     signal: AbortSignal,
-    onStep: () => void = () => {},
+    { is_exact = false, onStep = () => {} }: { is_exact?: boolean; onStep?: () => void } = {},
   ): Promise<Unpacked> {
-    const line = await this.#call({ verb: 'unpack', path });
+    const line = await this.#call({ verb: 'unpack', path, is_exact });
     const cut = () => line.close(new ApiError('invalid_request', 'The body was cut off.'));
     signal.addEventListener('abort', cut);
     if (signal.aborted) cut();

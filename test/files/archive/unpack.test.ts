@@ -24,7 +24,7 @@ async function unpack(archive: Buffer, signal = new AbortController().signal) {
   const data = (async function* () {
     for (let at = 0; at < archive.length; at += 65_536) yield archive.subarray(at, at + 65_536);
   })();
-  return unpackArchive({ path: top, data, signal }, { own: new OwnPlaces([]), journal });
+  return unpackArchive({ path: top, data, copy: null, signal }, { own: new OwnPlaces([]), journal });
 }
 
 const names = () => readdirSync(top).sort();
@@ -149,7 +149,10 @@ describe('the budget of an archive', () => {
       gone.abort();
       yield archive;
     })();
-    const work = unpackArchive({ path: top, data, signal: gone.signal }, { own: new OwnPlaces([]), journal });
+    const work = unpackArchive(
+      { path: top, data, copy: null, signal: gone.signal },
+      { own: new OwnPlaces([]), journal },
+    );
     await expect(work).rejects.toThrow(/was cut off/);
     expect(readdirSync(top)).toEqual([]);
   });

@@ -15,6 +15,7 @@ import type {
   FileRemoveQuery,
   FileWriteQuery,
   TwoPathsBody,
+  UnpackQuery,
 } from '../../../contract/schema/files.ts';
 import { type BytePath, parsePath, pathFields } from '../../../files/byte-path.ts';
 import type { TwoPaths } from '../../../files/change/two-places.ts';
@@ -216,7 +217,9 @@ async function answerUnpack({ threads }: AccountFiles, exchange: HttpExchange): 
   const path = pathOf(request);
   checkUnconditional(request.headers);
   allowLongBody(request, reply);
-  return success(await threads.unpack(path, request.raw, disconnectSignal(reply), stepTeller(reply)));
+  const { exact: is_exact } = request.query as Static<typeof UnpackQuery>;
+  const options = { is_exact, onStep: stepTeller(reply) };
+  return success(await threads.unpack(path, request.raw, disconnectSignal(reply), options));
 }
 
 /** Answers GET `/files/watch` with a WebSocket. */

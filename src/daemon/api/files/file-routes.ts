@@ -9,6 +9,7 @@ import {
   FileWriteQuery,
   TwoPathsBody,
   TwoPathsQuery,
+  UnpackQuery,
 } from '../../../contract/schema/files.ts';
 
 /** A route of file operations. */
@@ -47,7 +48,7 @@ export async function registerFileRoutes(app: HttpApp, handler: FileHandler): Pr
     const write = { schema: { querystring: FileWriteQuery } };
     streamed.post(PATH, write, by('write', 'transfer', true));
     streamed.put(PATH, write, by('write', 'transfer', true));
-    streamed.put(`${PATH}/archive`, { schema: one }, by('unpack', 'transfer', true));
+    streamed.put(`${PATH}/archive`, { schema: { querystring: UnpackQuery } }, by('unpack', 'transfer', true));
   });
 }
 
