@@ -85,7 +85,6 @@ const NOT_AT_START = /^src\/(console|network|runtime\/(kubernetes|local|walls|di
 
 /** Where a library may be imported: one owner each. */
 const OWNERS: Record<string, RegExp> = {
-  'tar-stream': /^src\/files\//,
   '@lydell/node-pty': /^src\/process\//,
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,

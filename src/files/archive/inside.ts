@@ -8,7 +8,7 @@ import { isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { IS_TEMPORARY } from '../place.ts';
 import { Trail } from '../trail.ts';
-import { invalidEntry } from './archive-entries.ts';
+import { invalidEntry } from './archive-error.ts';
 
 const MODE = 0o755;
 /** Steps of all walks along links: of an archive without any, and for each further link. */

@@ -1,15 +1,23 @@
 import type { FieldError } from '../../contract/errors.ts';
 import type { BytePath } from '../byte-path.ts';
-import { invalidEntry } from './archive-entries.ts';
+import { invalidEntry } from './archive-error.ts';
 import { BLOCK_BYTES } from './tar-header.ts';
 
 /** The longest map that is read: a part takes some twenty bytes of it, and at least four. */
-const MAP_MAX_BYTES = 1024 * 1024;
+export const MAP_MAX_BYTES = 1024 * 1024;
 /** As many as fit into 2^53 with any of them. */
 const DIGITS_MAX = 15;
 const LINE_END = 0x0a;
 const ZERO = 0x30;
 const NINE = 0x39;
+
+/** A sparse file as an archive has it. */
+export interface SparseFile {
+  /** Of the whole file, in bytes. */
+  size: number;
+  /** Positions and lengths of its parts in turn; null where the content begins with its map. */
+  numbers: readonly number[] | null;
+}
 
 /** A piece of data and its place in the file. */
 export interface SparsePart {
@@ -18,8 +26,8 @@ export interface SparsePart {
 }
 
 /**
- * Reads the content of a sparse file in GNU's format 1.0: a map of its parts, then their data. Each byte is looked at
- * once, however the content is cut into pieces.
+ * Reads the content of a sparse file in one of GNU's formats: in 1.0 a map of its parts, then their data. Each byte is
+ * looked at once, however the content is cut into pieces.
  */
 export class SparseReader {
   readonly #name: BytePath;
@@ -40,10 +48,16 @@ export class SparseReader {
   #next = 0;
   #done = 0;
 
-  /** `size` is that of the whole file, in bytes. */
-  constructor(name: BytePath, size: number) {
+  /** Throws `invalid_request` for a map that makes no sense. */
+  constructor(name: BytePath, { size, numbers }: SparseFile) {
     this.#name = name;
     this.#size = size;
+    if (numbers === null) return;
+    for (let i = 0; i < numbers.length; i += 2) {
+      const start = numbers[i] as number;
+      this.#takePart(start, start + (numbers[i + 1] ?? Number.NaN));
+    }
+    this.#is_data = true;
   }
 
   /** The parts of the file in the next piece of content. Throws `invalid_request` for a map that makes no sense. */
@@ -92,7 +106,7 @@ export class SparseReader {
   #takePart(start: number, end: number): void {
     const last = this.#ends.length - 1;
     const last_end = this.#ends[last] ?? 0;
-    if (start < last_end || end > this.#size) throw this.#invalid();
+    if (!(start >= last_end && start <= end && end <= this.#size)) throw this.#invalid();
     if (start === end) return;
     if (start === last_end && last >= 0) this.#ends[last] = end;
     else {

@@ -27,7 +27,8 @@ import { freeBuffer } from '../free-buffer.ts';
 import { MODE_BITS, SET_IDS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace } from '../place.ts';
-import { type ArchiveEntry, archiveEntries, cutOff, invalidEntry, isFileType } from './archive-entries.ts';
+import { type ArchiveEntry, archiveEntries } from './archive-entries.ts';
+import { cutOff, invalidEntry } from './archive-error.ts';
 import { Inside, namesOf } from './inside.ts';
 import { SparseReader } from './sparse-reader.ts';
 import { HAS_SET_IDS, type TreeCopy } from './tree-copy.ts';
@@ -125,7 +126,7 @@ class Unpacking {
     await using _ = this.#inside;
     const result = { entries: 0, bytes: 0 };
     try {
-      for await (const entry of archiveEntries(data, this.#signal)) {
+      for await (const entry of archiveEntries(data)) {
         if (this.#signal.aborted) throw cutOff();
         result.bytes += await this.#add(entry);
         result.entries += 1;
@@ -145,12 +146,9 @@ class Unpacking {
   /** Returns the bytes of its content. */
   async #add(entry: ArchiveEntry): Promise<number> {
     const names = namesOf(entry.name);
-    if (names.length === 0) {
-      await skip(entry.content);
-      return 0;
-    }
+    if (names.length === 0) return 0;
     try {
-      if (isFileType(entry.type)) return await this.#file(entry, names);
+      if (entry.type === 'file') return await this.#file(entry, names);
       if (entry.type === 'directory') await this.#directory(entry, names);
       else if (entry.type === 'symlink') await this.#symlink(entry, names);
       else if (entry.type === 'link') await this.#link(entry, names);
@@ -158,7 +156,6 @@ class Unpacking {
     } catch (error) {
       throw fileError(error, joined(this.#top.real, names.join('/')), 'body');
     }
-    await skip(entry.content);
     return 0;
   }
 
@@ -175,16 +172,21 @@ class Unpacking {
   }
 
   async #symlink({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
+    await this.#checkSymlink(name, link_name, names);
+    const aside = this.#nextAside();
+    symlinkSync(systemPath(link_name), aside);
+    await this.#place(aside, names);
+  }
+
+  /** Throws `invalid_request` for a symbolic link that leads out from here. Remembers the others until the end. */
+  async #checkSymlink(name: BytePath, target: BytePath, names: BytePath[]): Promise<void> {
     checkRoom(this.#links, name);
     const above = names.slice(0, -1);
     // Where it stands must be there, so that it is followed from a real directory.
     await this.#inside.directory(above);
-    const is_named = link_name !== '' && !link_name.includes('\0');
-    if (!is_named || !(await this.#inside.holds(above, link_name))) throw invalidEntry(name, LEADS_OUT);
-    const aside = this.#nextAside();
-    symlinkSync(systemPath(link_name), aside);
+    const is_named = target !== '' && !target.includes('\0');
+    if (!is_named || !(await this.#inside.holds(above, target))) throw invalidEntry(name, LEADS_OUT);
     this.#links.add(names.join('/'));
-    await this.#place(aside, names);
   }
 
   /**
@@ -231,9 +233,13 @@ class Unpacking {
   async #link({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
     const target = targetNames(name, link_name);
     const target_name = target.at(-1);
-    const from = await this.#inside.directory(target.slice(0, -1), true);
+    const go = () => this.#inside.directory(target.slice(0, -1), true);
+    let from = await go();
     const stat = target_name === undefined ? null : await from.look(target_name);
-    if (!stat?.isFile()) throw invalidEntry(name, 'is a link to what is no file in the directory');
+    if (stat?.isSymbolicLink()) {
+      await this.#checkSymlink(name, readlinkSync(from.at(target_name as BytePath), 'latin1'), names);
+      from = await go();
+    } else if (!stat?.isFile()) throw invalidEntry(name, 'is a link to what is no file in the directory');
     await this.#own.checkNames(stat);
     const aside = this.#nextAside();
     linkSync(from.at(target_name as BytePath), aside);
@@ -250,8 +256,9 @@ class Unpacking {
     try {
       bytes = await writeContent(fd, entry);
       if ((mode & (umask() | ~PERMISSIONS)) !== 0) fchmodSync(fd, mode);
-      const modified_s = entry.modified.getTime() / 1_000;
-      if (!Number.isNaN(modified_s)) futimesSync(fd, modified_s, modified_s);
+      // Of a negative number, Node makes the present; not of its digits.
+      const modified = String(entry.modified_s);
+      if (!Number.isNaN(entry.modified_s)) futimesSync(fd, modified, modified);
     } finally {
       closeSync(fd);
     }
@@ -308,8 +315,8 @@ function checkRoom({ size }: { size: number }, name: BytePath): void {
   );
 }
 
-async function writeContent(fd: number, { name, real_size, content }: ArchiveEntry): Promise<number> {
-  const sparse = real_size === null ? null : new SparseReader(name, real_size);
+async function writeContent(fd: number, { name, sparse: file, content }: ArchiveEntry): Promise<number> {
+  const sparse = file && new SparseReader(name, file);
   let bytes = 0;
   for await (const chunk of content) {
     for (const { position, data } of sparse?.parts(chunk) ?? [{ position: bytes, data: chunk }]) {
@@ -319,7 +326,7 @@ async function writeContent(fd: number, { name, real_size, content }: ArchiveEnt
     if (!sparse) freeBuffer(chunk);
   }
   sparse?.end();
-  if (real_size !== null) ftruncateSync(fd, real_size);
+  if (file) ftruncateSync(fd, file.size);
   return bytes;
 }
 
@@ -328,10 +335,6 @@ function writeAll(fd: number, data: Buffer, position: number): void {
   for (let done = 0; done < data.length; ) {
     done += writeSync(fd, data, done, data.length - done, position + done);
   }
-}
-
-async function skip(content: AsyncIterable<Buffer>): Promise<void> {
-  for await (const _ of content);
 }
 
 let known_umask: number | null = null;

@@ -11,7 +11,7 @@ function contentOf(ranges: readonly (readonly [position: number, length: number]
 }
 
 function readInPieces(content: Buffer, size: number, piece_bytes: number): [number, string][] {
-  const reader = new SparseReader('f', size);
+  const reader = new SparseReader('f', { size, numbers: null });
   const parts: [number, string][] = [];
   for (let at = 0; at < content.length; at += piece_bytes) {
     for (const { position, data } of reader.parts(content.subarray(at, at + piece_bytes))) {
@@ -38,7 +38,7 @@ it('a sparse file is read alike however its content is cut', () => {
 it('parts without data are no parts, however many a map has', () => {
   const none = Array.from({ length: 249_999 }, () => [0, 0] as const);
   const content = contentOf([...none, [5, 1]], 'x');
-  const reader = new SparseReader('f', 6);
+  const reader = new SparseReader('f', { size: 6, numbers: null });
   let pieces = 0;
   for (let at = 0; at < content.length; at += 16_384) {
     pieces += reader.parts(content.subarray(at, at + 16_384)).length;
