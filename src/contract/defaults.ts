@@ -243,6 +243,15 @@ export const FILE_SUBSCRIPTIONS_MAX = 256;
 /** How long a client may let a transfer wait without taking or sending a byte, in ms. */
 export const FILE_IDLE_TIMEOUT_MS = MINUTE_MS;
 
+// The manager's time. Contract section 7, "Time".
+
+/** A machine whose clock differs by more from the database's time is told, in ms: certificates and people notice from there on. */
+export const CLOCK_OFF_MS = SECOND_MS;
+/** How fast a time that is kept goes towards the wall clock, as a fraction: what `adjtime` does, so that no duration breaks. */
+export const CLOCK_SLEW = 0.000_5;
+/** How much slower a replica's time runs, as a fraction, until a database whose clock went back has caught up: it still goes on. */
+export const CLOCK_BACK_PACE = 0.5;
+
 // Quotas. Contract section 7.
 
 /** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */

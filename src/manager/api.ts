@@ -61,7 +61,7 @@ export async function makeApi(
   return server;
 }
 
-function readinessOf({ services, unseen, recovery, quotas, delivery }: Parts) {
+function readinessOf({ services, clock_watch, unseen, recovery, quotas, delivery }: Parts) {
   return {
     async notReady(): Promise<string | null> {
       // Rejects if the database cannot be used.
@@ -70,9 +70,15 @@ function readinessOf({ services, unseen, recovery, quotas, delivery }: Parts) {
     },
     facts: () => ({
       ...quotas.facts(),
+      ...clock_watch.facts(),
       network: services.runtime.networks.state(),
       runtime_limitations: services.runtime.limitations(),
-      ...degradedBy(delivery.trouble(), networkTrouble(services.runtime.networks.state()), unseen.trouble()),
+      ...degradedBy(
+        delivery.trouble(),
+        networkTrouble(services.runtime.networks.state()),
+        unseen.trouble(),
+        ...clock_watch.troubles(),
+      ),
     }),
   };
 }

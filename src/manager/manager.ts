@@ -48,7 +48,7 @@ export class Manager implements Service {
   }
 
   async #start(): Promise<void> {
-    const { config, clock, log, runtime } = this.#given;
+    const { config, log, runtime } = this.#given;
     const services = this.#services;
     services.add(runtime);
     await runtime.start();
@@ -81,7 +81,7 @@ export class Manager implements Service {
       },
     });
     await networks.open(quotas.networkSources());
-    const server = await makeApi(parts, new TokenStore(db, clock), schedule, config.console);
+    const server = await makeApi(parts, new TokenStore(db, parts.services.clock), schedule, config.console);
     this.#server = server;
     // It listens before the parts above run, and stops before them: its requests use them.
     services.add({ stop: () => server.close() });

@@ -5,8 +5,10 @@ import { processMetrics } from '../base/process-metrics.ts';
 import { Schedule } from '../base/schedule.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { AddressGuard } from '../webhook/address-guard.ts';
+import { ClockWatch } from './clock-watch.ts';
 import type { ManagerConfig } from './config/config.ts';
 import type { Database } from './database/database.ts';
+import { DatabaseClock } from './database/database-clock-store.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { replicaName } from './database/replica.ts';
 import type { Seal } from './database/seal.ts';
@@ -37,6 +39,7 @@ import { Usage } from './usage/usage.ts';
 export interface ManagerParts {
   config: ManagerConfig;
   log: Log;
+  /** The machine's. */
   clock: Clock;
   runtime: Runtime;
 }
@@ -46,7 +49,9 @@ export type Parts = Awaited<ReturnType<typeof makeParts>>;
 
 /** Builds the parts and connects them; none is started. Rejects if the database or the rate authority cannot be used. */
 export async function makeParts(given: ManagerParts, database: Database, seal: Seal) {
-  const { config, log, clock, runtime } = given;
+  const { config, log, runtime } = given;
+  const clock = await DatabaseClock.open(database, given.clock);
+  const clock_watch = new ClockWatch(clock, log);
   const replica = replicaName();
   const guard = new AddressGuard(config.allow_webhook_cidr);
   const metered = { runtime, clock, region_id: config.region, cluster_id: runtime.cluster_id };
@@ -87,8 +92,9 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     resourcesOf: (template) => runtime.resourcesOf(template),
   };
   return {
-    metrics: metricsOf({ services, unseen, delivery, quotas, usage, feed }),
+    metrics: metricsOf({ services, clock_watch, unseen, delivery, quotas, usage, feed }),
     services,
+    clock_watch,
     unseen,
     feed,
     claim_rules,
@@ -109,9 +115,10 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
 
 /** The schedule of all periodic jobs; none runs before it is started. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { services, operations, uses, keys, recovery, usage, feed, housekeeping } = parts;
+  const { services, clock_watch, operations, uses, keys, recovery, usage, feed, housekeeping } = parts;
   const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
+    clock_watch.job(),
     recovery,
     renewalJob(operations),
     expiryJob(parts),
@@ -130,6 +137,7 @@ export function makeSchedule(parts: Parts): Schedule {
 interface Metered {
   services: SandboxServices;
   unseen: UnseenSandboxes;
+  clock_watch: ClockWatch;
   delivery: ManagerOutbox;
   quotas: Quotas;
   usage: Usage;
@@ -137,11 +145,13 @@ interface Metered {
 }
 
 /** The metrics of every part. */
-function metricsOf({ services, unseen, delivery, quotas, usage, feed }: Metered): MetricsRegistry {
+function metricsOf(metered: Metered): MetricsRegistry {
+  const { services, clock_watch, unseen, delivery, quotas, usage, feed } = metered;
   const { metrics, store, runtime } = services;
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
     ...processMetrics(),
+    ...clock_watch.metrics(),
     ...metrics.metrics(),
     ...unseen.metrics(),
     ...runtime.metrics(),

@@ -2,6 +2,7 @@ import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
 import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../contract/tokens.ts';
 import { openDatabase } from './database/database.ts';
+import { DatabaseClock } from './database/database-clock-store.ts';
 import { TokenStore, type TokenView } from './database/token-store.ts';
 
 /** The commands `sandbox-manager token …`, on the server's database. Each throws StartError for invalid arguments. */
@@ -41,7 +42,8 @@ async function withTokens<Result>(
 ): Promise<Result> {
   const database = await openDatabase(url);
   try {
-    return await work(new TokenStore(database.db, systemClock));
+    const clock = await DatabaseClock.open(database, systemClock);
+    return await work(new TokenStore(database.db, clock));
   } finally {
     await database.close();
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Scope } from '../../src/contract/tokens.ts';
 import { openDatabase } from '../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../src/manager/database/database-clock-store.ts';
 import { TokenStore } from '../../src/manager/database/token-store.ts';
 import { WatchedSandbox } from '../support/fuzzed-sandbox.ts';
 import { Client } from '../support/manager/manager-client.ts';
@@ -23,9 +24,10 @@ const manager = await ManagerProgram.start([
   ...['--secret-key-file', join(folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
 ]);
 const client = async (team_id: string, ...scopes: Scope[]) => {
-  const { db, close } = await openDatabase(database);
-  const token = await new TokenStore(db, systemClock).create(team_id, scopes, false);
-  await close();
+  const opened = await openDatabase(database);
+  const clock = await DatabaseClock.open(opened, systemClock);
+  const token = await new TokenStore(opened.db, clock).create(team_id, scopes, false);
+  await opened.close();
   return new Client(() => manager.url, token);
 };
 const owner = await client('team_owner', 'sandboxes:write');

@@ -14,7 +14,8 @@ const WEBHOOK = { url: 'http://127.0.0.1:9/', secret: 'of this test' };
 
 /** Gives a team undelivered records, due in half an hour. */
 async function backlog(database: Database, team_id: string, count: number): Promise<void> {
-  const outbox = new OutboxStore(database, new DatabaseClock(database, systemClock), SEAL);
+  const clock = await DatabaseClock.open(database, systemClock);
+  const outbox = new OutboxStore(database, clock, SEAL);
   const notice = noticeOf(Date.now(), { team_id, webhook_url: WEBHOOK.url });
   await database.db.transaction().execute((tx) => outbox.insertDeleted(tx, notice));
   const rest = sql.raw(

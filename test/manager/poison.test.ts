@@ -42,7 +42,8 @@ describeOnStores('trouble with one row', (fresh) => {
     const url = await fresh();
     const consumer = await startConsumer();
     const database = await opened(url);
-    const outbox = new OutboxStore(database, new DatabaseClock(database, systemClock), SEAL);
+    const clock = await DatabaseClock.open(database, systemClock);
+    const outbox = new OutboxStore(database, clock, SEAL);
     const add = (sandbox_id: string, webhook_url: string) =>
       database.db
         .transaction()

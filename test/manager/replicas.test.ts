@@ -30,7 +30,8 @@ interface Scene {
 async function scene(): Promise<Scene> {
   const url = await (server as PostgresServer).database();
   const database = await opened(url);
-  const outbox = new OutboxStore(database, new DatabaseClock(database, systemClock), SEAL);
+  const clock = await DatabaseClock.open(database, systemClock);
+  const outbox = new OutboxStore(database, clock, SEAL);
   const consumer = await TrackingConsumer.start();
   return {
     url,

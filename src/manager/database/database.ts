@@ -4,6 +4,7 @@ import {
   type Transaction as KyselyTransaction,
   Migrator,
   PostgresDialect,
+  type RawBuilder,
 } from 'kysely';
 import type { PoolConfig } from 'pg';
 import { systemClock } from '../../base/clock.ts';
@@ -13,6 +14,7 @@ import { guardedPostgres } from './database-driver.ts';
 import { DatabaseWatch } from './database-watch.ts';
 import { migrationsFor } from './migrations/migrations.ts';
 import { PostgresConnectionPool } from './postgres-connection-pool.ts';
+import { POSTGRES_TIME } from './postgres-time-store.ts';
 import { openSqlite } from './sqlite-file.ts';
 import type { Dialect, Tables } from './tables.ts';
 
@@ -26,8 +28,12 @@ export type Transaction = KyselyTransaction<Tables>;
 export interface Database {
   readonly db: Queries;
   readonly dialect: Dialect;
+  /** SQL for its server's time in ms, the same throughout a statement; null for SQLite, which has no clock. */
+  readonly time: RawBuilder<number> | null;
   /** Reserved disk space beside the SQLite file; null for PostgreSQL. */
   readonly ballast: Ballast | null;
+  /** Calls `run` at each new connection to a server, which may be another one than before. */
+  onConnect(run: () => void): void;
   /** Closes every connection. */
   close(): Promise<void>;
 }
@@ -47,7 +53,11 @@ const POSTGRES_IDLE_TRANSACTION_MS = 10_000;
 export async function openDatabase(url: string): Promise<Database> {
   const dialect: Dialect = url.startsWith('sqlite:') ? 'sqlite' : 'postgres';
   const path = url.slice('sqlite:'.length);
-  const opened = dialect === 'sqlite' ? openSqlite(path) : openPostgres(url);
+  const listeners: (() => void)[] = [];
+  const connected = () => {
+    for (const listener of listeners) listener();
+  };
+  const opened = dialect === 'sqlite' ? openSqlite(path) : openPostgres(url, connected);
   const db = new Kysely<Tables>({ dialect: opened });
   const migrations = migrationsFor(dialect);
   const provider = { getMigrations: async () => migrations };
@@ -61,7 +71,9 @@ export async function openDatabase(url: string): Promise<Database> {
     );
   }
   const ballast = dialect === 'sqlite' ? new Ballast(`${path}-ballast`) : null;
-  return { db, dialect, ballast, close: () => db.destroy() };
+  const time = dialect === 'postgres' ? POSTGRES_TIME : null;
+  const onConnect = (run: () => void) => void listeners.push(run);
+  return { db, dialect, time, ballast, onConnect, close: () => db.destroy() };
 }
 
 /** Why a database is refused: one that another build migrated may hold other tables than these. */
@@ -74,12 +86,13 @@ function reasonOf({ message, cause }: Error, names: string[]): string {
     : `a newer sandbox-manager has migrated it (${unknown}): start that version, or restore a backup from before`;
 }
 
-function openPostgres(url: string): KyselyDialect {
-  const pool = new PostgresConnectionPool({
+function openPostgres(url: string, onConnect: () => void): KyselyDialect {
+  const options = {
     ...connectionOptions(url),
     max: POSTGRES_CONNECTIONS,
     idle_in_transaction_session_timeout: POSTGRES_IDLE_TRANSACTION_MS,
-  });
+  };
+  const pool = new PostgresConnectionPool(options, onConnect);
   const probes = new PostgresConnectionPool({ ...connectionOptions(url), max: 1 });
   const watch = new DatabaseWatch(systemClock, () => probes.probe());
   return guardedPostgres(new PostgresDialect({ pool }), {

@@ -23,7 +23,8 @@ export class PostgresConnectionPool implements PostgresPool {
   readonly #generations = new WeakMap<pg.PoolClient, number>();
   #generation = 0;
 
-  constructor(config: pg.PoolConfig) {
+  /** `onConnect` is told of each new connection. */
+  constructor(config: pg.PoolConfig, onConnect: () => void = () => {}) {
     this.#pool = new pg.Pool({ ...config, types });
     // An idle connection that ends is replaced at the next use.
     this.#pool.on('error', () => {});
@@ -31,6 +32,7 @@ export class PostgresConnectionPool implements PostgresPool {
       this.#generations.set(client, this.#generation);
       // The pool does not listen while the connection is in use. Pending queries reject by themselves.
       client.on('error', () => {});
+      onConnect();
     });
   }
 

@@ -22,4 +22,23 @@ export class SettingStore {
       .executeTakeFirstOrThrow();
     return kept;
   }
+
+  /** The value of a key; null if it has none. */
+  async find(key: string): Promise<string | null> {
+    const row = await this.#db
+      .selectFrom('settings')
+      .select('value')
+      .where('key', '=', key)
+      .executeTakeFirst();
+    return row?.value ?? null;
+  }
+
+  /** Stores a value in place of the present one. */
+  async set(key: string, value: string): Promise<void> {
+    await this.#db
+      .insertInto('settings')
+      .values({ key, value })
+      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
+      .execute();
+  }
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { type Clock, timestamp } from '../../base/clock.ts';
+import { timestamp } from '../../base/clock.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import { newId } from '../../base/ids.ts';
 import type { Caller, Scope } from '../../contract/tokens.ts';
 import type { Queries } from './database.ts';
+import type { DatabaseClock } from './database-clock-store.ts';
 
 const PREFIX = 'smt_';
 const RANDOM_BYTES = 32;
@@ -21,9 +22,9 @@ export interface TokenView {
 /** Bearer tokens, of which only the SHA-256 is stored. Source: contract section 7, "Bearer tokens". */
 export class TokenStore {
   readonly #db: Queries;
-  readonly #clock: Clock;
+  readonly #clock: DatabaseClock;
 
-  constructor(db: Queries, clock: Clock) {
+  constructor(db: Queries, clock: DatabaseClock) {
     this.#db = db;
     this.#clock = clock;
   }

@@ -1,4 +1,4 @@
-import { type Clock, timestamp } from '../../base/clock.ts';
+import { timestamp } from '../../base/clock.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { Counter, gauge, type Metric } from '../../base/metrics.ts';
@@ -8,6 +8,7 @@ import type { FeedEvent, FeedEventType, FeedPage } from '../../contract/feed.ts'
 import type { LifecycleEvent, Runtime } from '../../runtime/runtime.ts';
 import { decodeCursor, encodeCursor, type Position, START } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { PositionStore } from '../database/position-store.ts';
 import type { Seal } from '../database/seal.ts';
@@ -27,7 +28,7 @@ const AGAIN_MS = 1_000;
 /** What a feed is made of. */
 export interface FeedParts {
   database: Database;
-  clock: Clock;
+  clock: DatabaseClock;
   log: Log;
   runtime: Pick<Runtime, 'lifecycle'>;
   seal: Pick<Seal, 'recordKey'>;

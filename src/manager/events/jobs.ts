@@ -1,8 +1,8 @@
-import type { Clock } from '../../base/clock.ts';
 import { inParallel } from '../../base/in-parallel.ts';
 import type { Log } from '../../base/log.ts';
 import type { Job } from '../../base/schedule.ts';
 import { FEED_KEPT_MS } from '../../contract/defaults.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { LifecycleFeed } from '../sandboxes/ports.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
@@ -23,7 +23,7 @@ const PRUNE_AT_ONCE = 1_000;
 export function catchUpJob(
   store: FeedStore,
   feed: Pick<LifecycleFeed, 'read' | 'store'>,
-  clock: Clock,
+  clock: DatabaseClock,
   log: Log,
 ): Job {
   const catchUp = async (row: ManagedSandboxRow) => {
@@ -64,7 +64,7 @@ export function followJob(followers: Followers): Job {
 }
 
 /** Removes events that were kept long enough, some at a time. */
-export function pruneJob(store: FeedStore, clock: Clock): Job {
+export function pruneJob(store: FeedStore, clock: DatabaseClock): Job {
   return {
     name: 'feed-prune',
     async run() {

@@ -103,7 +103,7 @@ export class DeliveryViewStore {
     const endpoints = new Set<string>();
     let replayed = 0;
     // Records that become final again in the meantime are not replayed twice.
-    const before_ms = this.#clock.now();
+    const before_ms = this.#clock.wallMs();
     for (;;) {
       const some = await this.#replay((query) =>
         query
@@ -122,7 +122,7 @@ export class DeliveryViewStore {
   async #replay(
     narrow: (query: ReturnType<typeof finalsOf>) => ReturnType<typeof finalsOf>,
   ): Promise<string[]> {
-    const now_ms = this.#clock.now();
+    const now_ms = this.#clock.wallMs();
     const rows = await this.#database.db
       .updateTable('outbox')
       .set({ state: 'pending', finished_at_ms: null, ...replayChange(now_ms, DELIVERY_WINDOW_MS) })

@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
 import type { AttemptReport } from '../../outbox/attempts.ts';
@@ -23,8 +22,7 @@ const READ_EVERY_POLLS = 30;
 /** What the deliveries of all endpoints share. */
 export interface EndpointDeliveryParts {
   database: Database;
-  clock: Clock;
-  database_clock: DatabaseClock;
+  clock: DatabaseClock;
   log: Log;
   seal: Seal;
   budget: AttemptBudget;
@@ -57,13 +55,13 @@ export class EndpointDelivery {
   ) {
     this.owned = owned;
     this.#parts = parts;
-    const { clock, database_clock, log, budget, seal } = parts;
+    const { clock, log, budget, seal } = parts;
     const onLost = () => {
       void this.#end();
       onGiveUp();
     };
     this.#records = new EndpointRecordStore(owned, { ...parts, hasLease, onLost });
-    const sender = new EndpointSender({ transport: parts.makeTransport(), seal, log, database_clock });
+    const sender = new EndpointSender({ transport: parts.makeTransport(), seal, log, clock });
     this.#log = new EndpointLog(log, clock, loggedEndpoint(owned.url ?? '') ?? owned.endpoint);
     const again = () => this.#dispatcher.wake();
     this.#dispatcher = new Dispatcher(

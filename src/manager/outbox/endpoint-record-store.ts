@@ -1,5 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
-import { type Clock, sleep } from '../../base/clock.ts';
+import { sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type {
   AttemptOutcome,
@@ -69,8 +69,7 @@ const DATABASE_RETRY_MS = 250;
 
 interface Parts {
   database: Database;
-  clock: Clock;
-  database_clock: DatabaseClock;
+  clock: DatabaseClock;
   log: Log;
   outcomes: OutcomeStore;
   /** Whether an attempt that starts now ends within the lease. */
@@ -106,7 +105,7 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
 
   /** The database's wall time in ms. */
   now(): number {
-    return this.#parts.database_clock.now();
+    return this.#parts.clock.wallMs();
   }
 
   /** Sets the listener for new records, which are always to be read: this engine has none at hand. */

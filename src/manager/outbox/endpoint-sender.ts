@@ -23,7 +23,7 @@ interface Parts {
   transport: Transport;
   seal: Seal;
   log: Log;
-  database_clock: DatabaseClock;
+  clock: DatabaseClock;
 }
 
 /** Makes the attempts at one endpoint: adds the headers of the attempt to the stored request, and sends it. */
@@ -61,7 +61,7 @@ export class EndpointSender implements Sender<EndpointRecord> {
     { event_id, signatures, secret_sealed, body }: EndpointRecord,
     started_at_ms: number,
   ): StandardWebhookHeaders | null {
-    if (signatures) return storedHeaders(JSON.parse(signatures), event_id, this.#parts.database_clock.now());
+    if (signatures) return storedHeaders(JSON.parse(signatures), event_id, this.#parts.clock.wallMs());
     if (!secret_sealed) return null;
     const secret = this.#secret(event_id, secret_sealed);
     return standardWebhookHeaders(secret, event_id, Math.floor(started_at_ms / 1000), body);

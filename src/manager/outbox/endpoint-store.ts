@@ -85,7 +85,7 @@ export class EndpointStore {
   }
 
   #leaseEnd() {
-    return sql<number>`${this.#clock.expression} + ${sql.lit(OUTBOX_LEASE_MS)}`;
+    return this.#clock.moment().in(OUTBOX_LEASE_MS);
   }
 
   /** Removes expired leases of others, and those of replicas that have certainly ended; frees their endpoints. Returns their number. */
@@ -94,7 +94,7 @@ export class EndpointStore {
       .selectFrom('outbox_replicas')
       .select([
         'owner',
-        sql<number>`case when lease_until_ms < ${this.#clock.expression} then 1 else 0 end`.as('is_over'),
+        sql<number>`case when lease_until_ms < ${this.#clock.moment().now} then 1 else 0 end`.as('is_over'),
       ])
       .where('owner', '!=', this.owner)
       .execute();
@@ -108,7 +108,7 @@ export class EndpointStore {
         // Checked again, because the lease may have been renewed in the meantime.
         .where((where) =>
           where.or([
-            sql<boolean>`lease_until_ms < ${this.#clock.expression}`,
+            sql<boolean>`lease_until_ms < ${this.#clock.moment().now}`,
             ...(ended.length > 0 ? [where('owner', 'in', ended)] : []),
           ]),
         )
@@ -149,7 +149,7 @@ export class EndpointStore {
     const claimed = rows.map(({ endpoint }) => endpoint);
     if (claimed.length === 0) return [];
     await this.#limitSchedule(tx, claimed);
-    const now = this.#clock.expression;
+    const now = this.#clock.moment().now;
     return (
       tx
         .updateTable('outbox_endpoints')
@@ -176,7 +176,7 @@ export class EndpointStore {
 
   /** Reschedules records that lie further in the future than possible, because a clock was ahead. */
   async #limitSchedule(tx: Transaction, endpoints: string[]): Promise<void> {
-    const now_ms = this.#clock.now();
+    const now_ms = this.#clock.wallMs();
     await tx
       .updateTable('outbox')
       .set({ due_ms: now_ms, probe_ms: now_ms })

@@ -146,9 +146,8 @@ export class Endpoints implements Service {
   }
 
   async #poll(): Promise<void> {
-    const { endpoints, database_clock } = this.#parts;
+    const { endpoints } = this.#parts;
     this.#polls += 1;
-    await database_clock.measure();
     await this.#lease.poll(this.#deliveries.size > 0);
     await endpoints.removeEnded();
     const pending = await endpoints.pending();

@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { gauge, labelledGauge, type Metric } from '../../base/metrics.ts';
 import type { Service } from '../../base/service.ts';
@@ -12,7 +11,7 @@ import { SharedLookup } from '../../webhook/lookup.ts';
 import { threadlessResolve } from '../../webhook/resolver.ts';
 import { HttpTransport, type Transport } from '../../webhook/transport.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import { DatabaseClock } from '../database/database-clock-store.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
 import type {
   DeletedEvent,
@@ -34,7 +33,7 @@ const FULL_RETRY_S = 30;
 
 interface Parts {
   database: Database;
-  clock: Clock;
+  clock: DatabaseClock;
   log: Log;
   seal: Seal;
   guard: AddressGuard;
@@ -47,7 +46,7 @@ interface Parts {
 /** The manager's outbox and its delivery: records written by deletions, views for teams, and the requests sent. */
 export class ManagerOutbox implements DeletionOutbox, Service {
   readonly views: DeliveryViewStore;
-  readonly #clock: Clock;
+  readonly #clock: DatabaseClock;
   readonly #outbox: OutboxStore;
   readonly #endpoints: Endpoints;
   readonly #outcomes: OutcomeStore;
@@ -56,24 +55,22 @@ export class ManagerOutbox implements DeletionOutbox, Service {
   #written = new Set<string>();
 
   constructor({ database, clock, log, seal, guard, replica, makeTransport }: Parts) {
-    const database_clock = new DatabaseClock(database, clock);
     // Shared, so that a name whose lookup hangs is only looked up once for all endpoints.
     const lookup = new SharedLookup(guard, threadlessResolve());
     this.#clock = clock;
-    this.views = new DeliveryViewStore(database, database_clock);
-    this.#outbox = new OutboxStore(database, database_clock, seal);
-    this.#outcomes = new OutcomeStore(database, clock, database_clock, log);
+    this.views = new DeliveryViewStore(database, clock);
+    this.#outbox = new OutboxStore(database, clock, seal);
+    this.#outcomes = new OutcomeStore(database, clock, log);
     this.#endpoints = new Endpoints({
       database,
       clock,
-      database_clock,
       log,
       seal,
       budget: new AttemptBudget(),
       outcomes: this.#outcomes,
       makeTransport: makeTransport ?? (() => new HttpTransport(clock, DELIVERY_CONCURRENCY, lookup)),
       onAttempt: (report) => this.#metrics.observeAttempt(report, clock.wallMs()),
-      endpoints: new EndpointStore(database, database_clock, replica),
+      endpoints: new EndpointStore(database, clock, replica),
       outbox: this.#outbox,
     });
   }

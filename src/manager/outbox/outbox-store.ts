@@ -73,7 +73,7 @@ export class OutboxStore {
         body,
         due_ms: 0,
         probe_ms: 0,
-        deadline_ms: this.#clock.now() + DELIVERY_WINDOW_MS,
+        deadline_ms: this.#clock.wallMs() + DELIVERY_WINDOW_MS,
         attempts: 0,
         failures: 0,
         created_at_ms: happened_at_ms,
@@ -107,7 +107,7 @@ export class OutboxStore {
   }
 
   #undeliveredRecord({ webhook_url, webhook_secret }: WebhookTarget, record: UndeliveredRecord) {
-    const now_ms = this.#clock.now();
+    const now_ms = this.#clock.wallMs();
     const { event_id, attempts } = record;
     const is_tried = attempts > 0;
     return {
@@ -137,7 +137,7 @@ export class OutboxStore {
       .selectFrom('outbox')
       .select('id')
       .where('due_ms', 'is', null)
-      .where('finished_at_ms', '<=', this.#clock.now() - RETAIN_FINAL_MS)
+      .where('finished_at_ms', '<=', this.#clock.wallMs() - RETAIN_FINAL_MS)
       .limit(limit);
     if ((await over.execute()).length === 0) return 0;
     return db.transaction().execute(async (tx) => {

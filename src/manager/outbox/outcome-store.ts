@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../base/clock.ts';
+import { sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { attemptRow, outcomeChange } from '../../outbox/delivery-lifecycle.ts';
 import type { AttemptOutcome } from '../../outbox/store.ts';
@@ -28,8 +28,7 @@ interface Waiting extends OwnedEndpoint {
  */
 export class OutcomeStore {
   readonly #database: Database;
-  readonly #clock: Clock;
-  readonly #database_clock: DatabaseClock;
+  readonly #clock: DatabaseClock;
   readonly #log: Log;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | null = null;
@@ -37,10 +36,9 @@ export class OutcomeStore {
   #is_waiting = false;
   #refused = 0;
 
-  constructor(database: Database, clock: Clock, database_clock: DatabaseClock, log: Log) {
+  constructor(database: Database, clock: DatabaseClock, log: Log) {
     this.#database = database;
     this.#clock = clock;
-    this.#database_clock = database_clock;
     this.#log = log;
   }
 
@@ -137,7 +135,7 @@ export class OutcomeStore {
   }
 
   async #recordOutcome(tx: Transaction, { id, attempt, decision }: AttemptOutcome): Promise<void> {
-    const change = outcomeChange(decision, this.#database_clock.now());
+    const change = outcomeChange(decision, this.#clock.wallMs());
     await tx
       .updateTable('outbox')
       .set(({ eb }) => ({

@@ -1,6 +1,6 @@
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
 import type {
   Admission,
@@ -15,7 +15,8 @@ import type { SandboxStore } from './sandbox-store.ts';
 
 /** The stores, ports and tools of everything that changes sandboxes. Each part of it receives only the slice it uses. */
 export interface SandboxServices {
-  clock: Clock;
+  /** The time of all replicas. */
+  clock: DatabaseClock;
   log: Log;
   store: SandboxStore;
   runtime: Runtime;

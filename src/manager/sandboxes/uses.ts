@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
 import type { Job } from '../../base/schedule.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Use, UseStore } from './use-store.ts';
 
@@ -37,11 +37,11 @@ export interface CallInProgress {
  */
 export class Uses implements Job {
   readonly name = 'uses';
-  readonly #clock: Clock;
+  readonly #clock: DatabaseClock;
   readonly #store: UseStore;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(clock: Clock, store: UseStore) {
+  constructor(clock: DatabaseClock, store: UseStore) {
     this.#clock = clock;
     this.#store = store;
   }

@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { inParallel } from '../../base/in-parallel.ts';
 import { Counter } from '../../base/metrics.ts';
@@ -6,6 +5,7 @@ import type { Job } from '../../base/schedule.ts';
 import type { WindowType } from '../../contract/usage.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Lease, LeaseMetering } from '../sandboxes/ports.ts';
 import { hourlySpans, type Span, startOfHour } from './spans.ts';
 import type { ClosedSpan, LeaseRow, UsageStore } from './usage-store.ts';
@@ -19,7 +19,7 @@ const RUNTIME: WindowType = 'sandbox.runtime_mib_milliseconds';
 export interface UsageMeterParts {
   store: UsageStore;
   runtime: Runtime;
-  clock: Clock;
+  clock: DatabaseClock;
   region_id: string;
   cluster_id: string;
 }

@@ -1,10 +1,10 @@
-import type { Clock } from '../../base/clock.ts';
 import { inParallel } from '../../base/in-parallel.ts';
 import type { Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
 import type { SandboxNetworks } from '../../runtime/networks/sandbox-networks.ts';
 import type { Transaction } from '../database/database.ts';
+import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { TrafficMetering } from '../sandboxes/ports.ts';
 import type { UsageMeter, UsageSpan } from './meter.ts';
 import type { NetworkPositionRow, NetworkPositionStore, WatchedSandbox } from './network-position-store.ts';
@@ -20,7 +20,7 @@ const ROWS_AT_ONCE = 100;
 export interface NetworkMeterParts {
   store: NetworkPositionStore;
   networks: SandboxNetworks;
-  clock: Clock;
+  clock: DatabaseClock;
   /** Writes windows; null with `--metering off`. */
   meter: UsageMeter | null;
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { systemClock } from '../../../src/base/clock.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { TokenStore } from '../../../src/manager/database/token-store.ts';
 import { networkProblem } from '../../../src/network/problem.ts';
 import { Client } from '../../support/manager/manager-client.ts';
@@ -60,9 +61,10 @@ async function inSandbox(bench: Bench): Promise<Way> {
     ...['--network', (await networkProblem()) === null ? 'metered' : 'none'],
   ]);
   bench.onEnd(() => manager.end('SIGTERM'));
-  const { db, close } = await openDatabase(database);
-  const token = await new TokenStore(db, systemClock).create('team_bench', ['sandboxes:write'], false);
-  await close();
+  const opened = await openDatabase(database);
+  const clock = await DatabaseClock.open(opened, systemClock);
+  const token = await new TokenStore(opened.db, clock).create('team_bench', ['sandboxes:write'], false);
+  await opened.close();
   const owner = new Client(() => manager.url, token);
   const path = `/api/v1/sandboxes/${await owner.claim({ resources: { cpu: 2 } })}`;
   bench.onEnd(() => owner.call('DELETE', path));

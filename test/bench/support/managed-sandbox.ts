@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { TokenStore } from '../../../src/manager/database/token-store.ts';
 import { Client } from '../../support/manager/manager-client.ts';
 import { ManagerProgram } from '../../support/manager-program.ts';
@@ -26,9 +27,10 @@ export async function managedSandbox(bench: Bench, config: object = {}): Promise
     ...['--secret-key-file', join(folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
   ]);
   bench.onEnd(() => manager.end('SIGTERM'));
-  const { db, close } = await openDatabase(database);
-  const token = await new TokenStore(db, systemClock).create('team_bench', ['sandboxes:write'], false);
-  await close();
+  const opened = await openDatabase(database);
+  const clock = await DatabaseClock.open(opened, systemClock);
+  const token = await new TokenStore(opened.db, clock).create('team_bench', ['sandboxes:write'], false);
+  await opened.close();
   const owner = new Client(() => manager.url, token);
   const sandbox_id = await owner.claim(config);
   bench.onEnd(() => owner.call('DELETE', `/api/v1/sandboxes/${sandbox_id}`));

@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { Usage } from '../../../src/manager/usage/usage.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
@@ -16,7 +17,8 @@ const PLACES = { region_id: 'eu', cluster_id: 'local' };
 async function opened(url: string) {
   const database = await openDatabase(url);
   onTestFinished(() => database.close());
-  const parts = { runtime: new NoRuntime(), clock: systemClock, ...PLACES };
+  const clock = await DatabaseClock.open(database, systemClock);
+  const parts = { runtime: new NoRuntime(), clock, ...PLACES };
   const usage = await Usage.open(database, parts, true);
   const store = new UsageStore(database);
   let windows = 0;

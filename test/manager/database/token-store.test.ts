@@ -1,14 +1,15 @@
-import { expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../../src/manager/database/database.ts';
+import { expect, it } from 'vitest';
 import { TokenStore } from '../../../src/manager/database/token-store.ts';
+import { manualTime } from '../../support/manager/manual-time.ts';
+import { opened } from '../../support/manager/outbox.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
 describeOnStores('tokens', (fresh) => {
   it('are found by their text, kept as hashes, listed without it, and revoked', async () => {
-    const { db, close } = await openDatabase(await fresh());
-    onTestFinished(close);
-    const tokens = new TokenStore(db, new ManualClock());
+    const database = await opened(await fresh());
+    const { db } = database;
+    const tokens = new TokenStore(db, await manualTime(database, new ManualClock()));
     const token = await tokens.create('team_1', ['usage:read', 'usage:read', 'admin'], true);
     const [listed] = await tokens.list();
     expect(listed).toEqual({

@@ -58,9 +58,9 @@ describeOnStores("a team's view of its records", (fresh) => {
     expect(row).toEqual({
       ...before[0],
       state: 'pending',
-      due_ms: now.now(),
-      probe_ms: now.now(),
-      deadline_ms: now.now() + 24 * HOUR_MS,
+      due_ms: now.wallMs(),
+      probe_ms: now.wallMs(),
+      deadline_ms: now.wallMs() + 24 * HOUR_MS,
       failures: 0,
       finished_at_ms: null,
     });

@@ -21,12 +21,11 @@ async function delivering(answer: () => Answer) {
     owned,
     {
       database,
-      clock,
+      clock: now,
       outcomes,
       budget,
       log: SILENT,
       seal: SEAL,
-      database_clock: now,
       makeTransport: () => transport,
       onAttempt: () => {},
     },

@@ -34,7 +34,8 @@ describeOnStores('the records of an endpoint', (fresh) => {
     const records = recordsOf({ endpoint: ENDPOINT, fence: row.fence }, at_once);
     const [record] = (await records.untried(0, 1)).records;
     const reading = records.untried(1, 10);
-    if (record) await records.record(outcomeOf(record, { state: 'pending', due_ms: now.now(), probe_ms: 0 }));
+    if (record)
+      await records.record(outcomeOf(record, { state: 'pending', due_ms: now.wallMs(), probe_ms: 0 }));
     expect((await reading).records).toEqual([]);
   });
 
@@ -44,7 +45,7 @@ describeOnStores('the records of an endpoint', (fresh) => {
     const records = await owned();
     const [record] = (await records.untried(0, 1)).records;
     if (!record) throw new Error('nothing to send');
-    const due_ms = now.now() + 500;
+    const due_ms = now.wallMs() + 500;
     await records.record(outcomeOf(record, { state: 'pending', due_ms, probe_ms: due_ms }, 503));
     await clock.advance(500);
     const [again] = (await records.due(1)).records;

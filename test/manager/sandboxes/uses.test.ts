@@ -30,7 +30,7 @@ async function twoReplicas(url: string, config: object) {
   const { clock, claim, sandboxes, housekeeping, database } = parts;
   const named = await claim({ config });
   const stores = [new CountingStore(database), new CountingStore(database)] as const;
-  const replicas = stores.map((store) => new Uses(clock, store));
+  const replicas = stores.map((store) => new Uses(parts.services.clock, store));
   const { sandbox_id } = named;
   const expire = async (uses: Uses) => {
     const now_ms = clock.wallMs();

@@ -4,6 +4,7 @@ import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type { Liveness, RuntimeState } from '../../../src/runtime/runtime.ts';
+import { manualTime } from '../../support/manager/manual-time.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -31,7 +32,8 @@ async function metered(url: string) {
   const store = new UsageStore(database);
   const clock = new ManualClock(START_MS);
   const runtime = new ToldRuntime();
-  const parts = { store, runtime, clock, region_id: 'eu', cluster_id: 'local' };
+  const time = await manualTime(database, clock);
+  const parts = { store, runtime, clock: time, region_id: 'eu', cluster_id: 'local' };
   const meter = new UsageMeter(parts);
   return {
     ...{ store, clock, runtime, meter, parts },

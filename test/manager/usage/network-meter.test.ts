@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { NetworkUsage } from '../../../src/contract/network.ts';
 import type { Database, Transaction } from '../../../src/manager/database/database.ts';
+import type { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { UsageMeter, type UsageSpan } from '../../../src/manager/usage/meter.ts';
 import { NetworkMeter } from '../../../src/manager/usage/network-meter.ts';
@@ -11,6 +12,7 @@ import {
 } from '../../../src/manager/usage/network-position-store.ts';
 import { startOfHour } from '../../../src/manager/usage/spans.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
+import { manualTime } from '../../support/manager/manual-time.ts';
 import { opened } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
 import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
@@ -22,14 +24,17 @@ const HOUR_MS = 3_600_000;
 /** A sandbox whose manager can be killed at any of its statements; its traffic and the database stay. */
 class Scene {
   readonly sandbox_id: string;
-  readonly clock = new ManualClock(Date.UTC(2026, 0, 1, 10, 20));
+  readonly clock: ManualClock;
+  readonly time: DatabaseClock;
   readonly runtime = new ScriptedRuntime();
   readonly database: Database;
   /** How many statements the manager still makes; a statement's effect is lost with its transaction. */
   left = Number.POSITIVE_INFINITY;
   meter: NetworkMeter;
 
-  constructor(database: Database, sandbox_id: string) {
+  constructor(database: Database, sandbox_id: string, clock: ManualClock, time: DatabaseClock) {
+    this.clock = clock;
+    this.time = time;
     this.database = database;
     this.sandbox_id = sandbox_id;
     this.runtime.networks.mode = { mode: 'metered', reason: null, block_all: 'network_namespace' };
@@ -58,7 +63,7 @@ class Scene {
         await super.record(tx, spans);
       }
     }
-    const { clock, runtime, database } = this;
+    const { time: clock, runtime, database } = this;
     const { networks } = runtime;
     const places = { region_id: 'test', cluster_id: 'local' };
     const meter = is_metering
@@ -117,7 +122,9 @@ class Scene {
 describeOnStores('the bytes of a sandbox', (fresh) => {
   let sandboxes = 0;
   async function sceneOn(database: Database): Promise<Scene> {
-    const scene = new Scene(database, `sbx_${++sandboxes}`);
+    const clock = new ManualClock(Date.UTC(2026, 0, 1, 10, 20));
+    const time = await manualTime(database, clock);
+    const scene = new Scene(database, `sbx_${++sandboxes}`, clock, time);
     const store = new SandboxStore(database);
     await store.write((tx) => store.insert(tx, rowOf(scene.sandbox_id)));
     return scene;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/base/clock.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { Usage } from '../../../src/manager/usage/usage.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 
@@ -23,7 +24,8 @@ export interface RaceResult {
 export async function race(url: string, writers: number, windows_each: number): Promise<RaceResult> {
   const database = await openDatabase(url);
   const places = { region_id: 'test', cluster_id: 'local' };
-  const usage = await Usage.open(database, { runtime: new NoRuntime(), clock: systemClock, ...places }, true);
+  const clock = await DatabaseClock.open(database, systemClock);
+  const usage = await Usage.open(database, { runtime: new NoRuntime(), clock, ...places }, true);
   const program = join(import.meta.dirname, 'window-writer.ts');
   const children = Array.from({ length: writers }, (_, i) =>
     spawn(process.execPath, [program, url, TEAM, `sbx_${i}`, String(windows_each)], { stdio: 'inherit' }),

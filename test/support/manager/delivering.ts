@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
 import type { Log } from '../../../src/base/log.ts';
 import type { Database } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { ManagerOutbox } from '../../../src/manager/outbox/manager-outbox.ts';
 import type { DeletionNotice, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
@@ -31,7 +32,7 @@ export async function startReplica(
   const guard = new AddressGuard(allowed.flatMap((range) => parseCidr(range) ?? []));
   const delivery = new ManagerOutbox({
     database,
-    clock,
+    clock: await DatabaseClock.open(database, clock),
     log,
     seal: SEAL,
     guard,

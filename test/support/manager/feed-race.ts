@@ -10,6 +10,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { registerEventRoutes } from '../../../src/manager/api/event-routes.ts';
 import { PassedShares } from '../../../src/manager/api/team-connections.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { openSeal } from '../../../src/manager/database/seal.ts';
 import { Feed } from '../../../src/manager/events/feed.ts';
 import { followJob } from '../../../src/manager/events/jobs.ts';
@@ -54,7 +55,8 @@ export async function raceFeed(
   const seal = openSeal(key_file);
   const database = await openDatabase(url);
   const log = createLog('fatal');
-  const parts = { database, clock: systemClock, log, runtime: new NoRuntime(), seal };
+  const clock = await DatabaseClock.open(database, systemClock);
+  const parts = { database, clock, log, runtime: new NoRuntime(), seal };
   const feed = await Feed.open(parts);
   const reading = new AbortController();
   let writer: ChildProcess | null = null;

@@ -1,5 +1,5 @@
 import type { Database } from '../../../src/manager/database/database.ts';
-import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
+import type { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { DeliveryViewStore } from '../../../src/manager/outbox/delivery-view-store.ts';
 import { endpointKey } from '../../../src/manager/outbox/endpoint-key.ts';
@@ -8,6 +8,7 @@ import { EndpointStore, type OwnedEndpoint } from '../../../src/manager/outbox/e
 import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
 import { OutcomeStore } from '../../../src/manager/outbox/outcome-store.ts';
 import { ManualClock } from '../manual-clock.ts';
+import { manualTime } from './manual-time.ts';
 import { noticeOf, opened, SEAL, SILENT } from './outbox.ts';
 
 /** Where the records of `webhookTargetOf` go. */
@@ -32,9 +33,9 @@ interface Bench {
 export async function openBench(url: string): Promise<Bench> {
   const database = await opened(url);
   const clock = new ManualClock();
-  const now = new DatabaseClock(database, clock);
+  const now = await manualTime(database, clock);
   const outbox = new OutboxStore(database, now, SEAL);
-  const outcomes = new OutcomeStore(database, clock, now, SILENT);
+  const outcomes = new OutcomeStore(database, now, SILENT);
   const replica = (name = replicaName()) => new EndpointStore(database, now, name);
   const records = (owned: OwnedEndpoint, writer = outcomes) => {
     const counted = { lost: 0 };
@@ -43,8 +44,7 @@ export async function openBench(url: string): Promise<Bench> {
     };
     const parts = {
       database,
-      clock,
-      database_clock: now,
+      clock: now,
       log: SILENT,
       outcomes: writer,
       hasLease: () => true,

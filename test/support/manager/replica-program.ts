@@ -1,6 +1,7 @@
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { Seal } from '../../../src/manager/database/seal.ts';
 import { ManagerOutbox } from '../../../src/manager/outbox/manager-outbox.ts';
@@ -12,7 +13,7 @@ const [url = ''] = process.argv.slice(2);
 const database = await openDatabase(url);
 const delivery = new ManagerOutbox({
   database,
-  clock: systemClock,
+  clock: await DatabaseClock.open(database, systemClock),
   log: createLog('warn'),
   seal: new Seal(Buffer.alloc(32, 7)),
   guard: new AddressGuard([parseCidr('127.0.0.0/8') ?? []].flat()),

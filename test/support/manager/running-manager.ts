@@ -6,6 +6,7 @@ import type { Given } from '../../../src/base/options.ts';
 import type { Scope } from '../../../src/contract/tokens.ts';
 import { managerConfig } from '../../../src/manager/config/config.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { TokenStore } from '../../../src/manager/database/token-store.ts';
 import { Manager } from '../../../src/manager/manager.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
@@ -52,7 +53,11 @@ export async function startManager(
   const stop = () => manager.stop();
   const clientOf = async (team_id: string, scopes: Scope[], is_internal: boolean) => {
     const opened = await openDatabase(database);
-    const token = await new TokenStore(opened.db, systemClock).create(team_id, scopes, is_internal);
+    const token = await new TokenStore(opened.db, await DatabaseClock.open(opened, systemClock)).create(
+      team_id,
+      scopes,
+      is_internal,
+    );
     await opened.close();
     return new Client(() => manager.url, token);
   };

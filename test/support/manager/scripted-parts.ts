@@ -7,6 +7,7 @@ import { claimRequest } from '../../../src/manager/sandboxes/requests.ts';
 import type { SandboxRef } from '../../../src/manager/sandboxes/transition-runner.ts';
 import { ManualClock } from '../manual-clock.ts';
 import { scratchFolder } from '../scratch.ts';
+import { timedBy } from './manual-time.ts';
 import { opened, SEAL, SILENT } from './outbox.ts';
 import { ScriptedRuntime } from './scripted-runtime.ts';
 
@@ -21,7 +22,7 @@ export async function scriptedParts(
   const runtime = new ScriptedRuntime();
   const given = { database: database_url, runtime: 'none', allow_webhook_cidr: ['127.0.0.0/8'], ...options };
   const config = managerConfig(given, {}, {});
-  const database = await opened(database_url);
+  const database = timedBy(await opened(database_url), clock);
   const parts = await makeParts({ config, log: SILENT, clock, runtime }, database, SEAL);
   onTestFinished(() => parts.quotas.close());
   return {

@@ -1,5 +1,4 @@
 import { DELIVERY_WINDOW_MS, RETAIN_FINAL_MS } from '../../../src/contract/defaults.ts';
-import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { DeliveryViewStore } from '../../../src/manager/outbox/delivery-view-store.ts';
 import { endpointOf } from '../../../src/manager/outbox/endpoint-key.ts';
@@ -9,6 +8,7 @@ import { OutboxStore } from '../../../src/manager/outbox/outbox-store.ts';
 import { OutcomeStore } from '../../../src/manager/outbox/outcome-store.ts';
 import { ManualClock } from '../manual-clock.ts';
 import type { OutboxUnderTest } from '../outbox/conformance/outbox-under-test.ts';
+import { manualTime } from './manual-time.ts';
 import { noticeOf, opened, SEAL, SILENT, webhookTargetOf } from './outbox.ts';
 
 const { team_id, webhook_url } = webhookTargetOf();
@@ -17,7 +17,7 @@ const ENDPOINT = endpointOf(webhook_url);
 /** The manager's engine: a team's deletions for one endpoint, which one replica owns. */
 export async function teamOutbox(url: string, clock = new ManualClock()): Promise<OutboxUnderTest> {
   const database = await opened(url);
-  const now = new DatabaseClock(database, clock);
+  const now = await manualTime(database, clock);
   const outbox = new OutboxStore(database, now, SEAL);
   const views = new DeliveryViewStore(database, now);
   const endpoints = new EndpointStore(database, now, replicaName());
@@ -29,11 +29,10 @@ export async function teamOutbox(url: string, clock = new ManualClock()): Promis
   const onLost = () => {
     throw new Error('the endpoint is lost');
   };
-  const outcomes = new OutcomeStore(database, clock, now, SILENT);
+  const outcomes = new OutcomeStore(database, now, SILENT);
   const store = new EndpointRecordStore(owned, {
     database,
-    clock,
-    database_clock: now,
+    clock: now,
     log: SILENT,
     outcomes,
     hasLease: () => true,

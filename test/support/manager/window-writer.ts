@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/base/clock.ts';
 import { ApiError, StartError } from '../../../src/contract/errors.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
+import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
@@ -17,7 +18,8 @@ const DELAY_MAX_MS = 12;
 const database = await opened();
 const store = new UsageStore(database);
 const places = { region_id: 'test', cluster_id: 'local' };
-const meter = new UsageMeter({ store, runtime: new NoRuntime(), clock: systemClock, ...places });
+const clock = await DatabaseClock.open(database, systemClock);
+const meter = new UsageMeter({ store, runtime: new NoRuntime(), clock, ...places });
 const window_type = 'sandbox.egress_bytes' as const;
 
 for (let written = 0; written < Number(count); ) {

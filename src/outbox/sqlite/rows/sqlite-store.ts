@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { Clock } from '../../../base/clock.ts';
+import { keptClock } from '../../../base/kept-clock.ts';
 import type { OutboxCounts } from '../../../contract/deliveries.ts';
 import type { LoadedRecord } from '../../store.ts';
 import { AddedRecords } from './added-records.ts';
@@ -11,7 +12,6 @@ import { type OutboxLimits, OutboxState, type Ownership } from './outbox-state.t
 import { Outcomes } from './outcomes.ts';
 import type { OutboxRow } from './rows.ts';
 import { prepareStatements, type Statements } from './statements.ts';
-import { keptClock } from './store-clock.ts';
 import { TakenOverRecords } from './taken-over-records.ts';
 
 /**

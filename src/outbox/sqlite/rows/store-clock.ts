@@ -1,18 +1,5 @@
 import type { Clock } from '../../../base/clock.ts';
-
-/** The clocks as they are stored with each commit. */
-export interface KeptClock {
-  clock_ms: number;
-  clock_wall_ms: number;
-  boot_id: string;
-  boot_ms: number;
-}
-
-/** The clocks that a commit stores, at `clock_ms` of the store's clock. */
-export function keptClock(clock: Clock, clock_ms: number): KeptClock {
-  const { id, ms } = clock.boot();
-  return { clock_ms, clock_wall_ms: clock.wallMs(), boot_id: id, boot_ms: Math.round(ms) };
-}
+import { type KeptClock, sinceKept } from '../../../base/kept-clock.ts';
 
 /**
  * The store's clock now, in ms: its value at the last commit plus the time since, by the machine's own clock in the same
@@ -21,9 +8,7 @@ export function keptClock(clock: Clock, clock_ms: number): KeptClock {
 export function storeNow(kept: KeptClock, clock: Clock): number {
   const wall_ms = clock.wallMs();
   if (kept.clock_ms === 0) return wall_ms;
-  const { id, ms } = clock.boot();
-  const since_ms = ms - kept.boot_ms;
-  const is_same_boot = id !== '' && id === kept.boot_id && since_ms >= 0;
-  const away_ms = is_same_boot ? since_ms : Math.min(Math.max(0, wall_ms - kept.clock_wall_ms), ms);
+  const by_wall_ms = Math.max(0, wall_ms - kept.clock_wall_ms);
+  const away_ms = sinceKept(kept, clock) ?? Math.min(by_wall_ms, clock.boot().ms);
   return Math.round(kept.clock_ms + away_ms);
 }
