@@ -6,7 +6,7 @@ import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
-import { ProcessShares } from './process-shares.ts';
+import { type MachineShare, processShare, terminalShare } from './machine-share.ts';
 
 /** Limits of one sandbox: MiB, and thousandths of a core that it has whatever others do. */
 interface ResourceLimits {
@@ -43,8 +43,10 @@ interface GroupFolder extends Hierarchy {
 
 /** How groups are made; what a test sets otherwise than the machine has it. */
 export interface ResourceGroupOptions {
-  /** Processes and threads of sandboxes; default: this machine's. */
-  processes?: ProcessShares;
+  /** `--node-memory` in MiB; null: the machine's. */
+  node_memory_mib?: number | null;
+  /** Processes and threads of sandboxes. */
+  processes?: MachineShare;
   /** The hierarchy that has a controller, or null. */
   hierarchy?: (controller: string) => Hierarchy | null;
   /** The name of the group that the sandboxes' groups are in. */
@@ -59,7 +61,8 @@ export class ResourceGroups {
   readonly #folders: GroupFolder[];
   /** Why a controller cannot be used. */
   readonly #missing: ReadonlyMap<Controller, string>;
-  readonly #processes: ProcessShares;
+  readonly #processes: MachineShare;
+  readonly #terminals: MachineShare;
 
   /** Freezes the processes of paused sandboxes. */
   readonly frozen: FrozenGroups;
@@ -67,18 +70,20 @@ export class ResourceGroups {
   private constructor(
     folders: GroupFolder[],
     missing: ReadonlyMap<Controller, string>,
-    processes: ProcessShares,
+    { processes, terminals }: { processes: MachineShare; terminals: MachineShare },
     frozen: FrozenGroups,
   ) {
     this.frozen = frozen;
     this.#folders = folders;
     this.#missing = missing;
     this.#processes = processes;
+    this.#terminals = terminals;
   }
 
   /** Prepares the hierarchies. Never throws. */
   static open({
-    processes = new ProcessShares(null),
+    node_memory_mib = null,
+    processes = processShare(node_memory_mib),
     hierarchy = hierarchyOf,
     parent = PARENT,
   }: ResourceGroupOptions = {}): ResourceGroups {
@@ -91,7 +96,8 @@ export class ResourceGroups {
         missing.set(controller, whyMissing(error as NodeJS.ErrnoException));
       }
     }
-    return new ResourceGroups(folders, missing, processes, new FrozenGroups(freezingFolder(parent)));
+    const shares = { processes, terminals: terminalShare(node_memory_mib) };
+    return new ResourceGroups(folders, missing, shares, new FrozenGroups(freezingFolder(parent)));
   }
 
   /** What is not limited by control groups, a phrase for each. `has_users`: each sandbox has a user of its own. */
@@ -107,6 +113,11 @@ export class ResourceGroups {
   /** How many processes the user of a sandbox with this memory may have where no control group limits them; else null. */
   userProcessesMax(memory_mib: number): number | null {
     return this.#missing.has('pids') ? this.#processes.of(memory_mib) : null;
+  }
+
+  /** How many terminals a sandbox with this memory may have, where it has its own file system of them. */
+  terminalsMax(memory_mib: number): number {
+    return this.#terminals.of(memory_mib);
   }
 
   /**
@@ -174,7 +185,7 @@ function prepared(
   controller: Controller,
   hierarchy: Hierarchy | null,
   parent: string,
-  { all }: ProcessShares,
+  { all }: MachineShare,
 ): GroupFolder {
   if (hierarchy === null) throw new Error(`no control groups with ${controller} are mounted`);
   const { version, mount } = hierarchy;

@@ -4,7 +4,6 @@ import type { Log } from '../../base/log.ts';
 import type { NetworkOption } from '../../contract/network.ts';
 import { type Cidr, cidrText } from '../../webhook/address.ts';
 import { SandboxDisks } from '../disk/sandbox-disks.ts';
-import { ProcessShares } from '../limits/process-shares.ts';
 import { ResourceGroups } from '../limits/resource-groups.ts';
 import { ChosenNetworks } from '../networks/chosen-networks.ts';
 import { Bubblewrap } from '../walls/bubblewrap.ts';
@@ -34,7 +33,7 @@ export function openLocalRuntime(options: LocalRuntimeOptions, clock: Clock, log
     data_dir,
     isolation: options.is_isolated ? new Bubblewrap(programs) : new NoIsolation(programs),
     programs,
-    groups: ResourceGroups.open({ processes: new ProcessShares(options.node.memory_mib) }),
+    groups: ResourceGroups.open({ node_memory_mib: options.node.memory_mib }),
     disks: new SandboxDisks(options.is_isolated ? null : 'sandboxes are not isolated'),
     networks: new ChosenNetworks({
       network: options.network,

@@ -95,11 +95,9 @@ export class SandboxBuilder {
   ): Promise<void> {
     const { isolation, groups, openEgress, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
-    const command = isolation.command(
-      files,
-      { user, processes_max: groups.userProcessesMax(memory_mib) },
-      network,
-    );
+    const processes_max = groups.userProcessesMax(memory_mib);
+    const as = { user, processes_max, terminals_max: groups.terminalsMax(memory_mib) };
+    const command = isolation.command(files, as, network);
     const record: LocalRecord = {
       program_version: command.program_version,
       sandbox_id,

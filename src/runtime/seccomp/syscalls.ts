@@ -38,6 +38,8 @@ export const DENIED_SYSCALLS: Record<string, SyscallNumbers> = {
   get_kernel_syms: { x64: 177, arm64: null },
   get_mempolicy: { x64: 239, arm64: 236 },
   init_module: { x64: 175, arm64: 105 },
+  // Contexts for asynchronous I/O are counted for the whole machine.
+  io_setup: { x64: 206, arm64: 0 },
   io_uring_enter: { x64: 426, arm64: 426 },
   io_uring_register: { x64: 427, arm64: 427 },
   io_uring_setup: { x64: 425, arm64: 425 },

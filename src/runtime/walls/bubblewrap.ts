@@ -25,6 +25,7 @@ const CONFINEMENT = [
 const LOG_ON_4 = ['/bin/sh', '-c', 'exec "$0" "$@" >&4 2>&4 3<&- 4>&-'];
 
 const SECCOMP_FD = '5';
+const PROBE_TERMINALS = 1;
 
 /** One user without rights outside, who cannot create further namespaces. */
 const USER_NAMESPACE = ['--unshare-user', '--uid', '0', '--gid', '0', '--disable-userns'];
@@ -97,10 +98,10 @@ export class Bubblewrap implements Isolation {
 
   /** Null if a sandbox can be created; otherwise the reason. */
   async #probe(): Promise<string | null> {
-    const { argv, pieces } = this.#prelude({ rootfs: '/usr' }, null);
+    const { argv, pieces, terminals } = this.#prelude({ rootfs: '/usr' }, PROBE_TERMINALS, null);
     const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--ro-bind', pieces.rootfs as string];
     const all = [...argv, ...this.#asUser(FIRST_USER, null), 'bwrap', ...args, '/usr'];
-    const [program = '', ...rest] = [...all, '--proc', '/proc', '--dev', '/dev', '--', '/bin/true'];
+    const [program = '', ...rest] = [...all, '--proc', '/proc', ...devices(terminals), '--', '/bin/true'];
     const child = spawn(program, rest, {
       env: { PATH: this.#path },
       stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', 'pipe'],
@@ -118,8 +119,8 @@ export class Bubblewrap implements Isolation {
     }
   }
 
-  #prelude(pieces: Pieces, files: SandboxFiles | null): Prelude {
-    return this.#walls.has_prelude ? preludeOf(pieces, files) : noPrelude(pieces);
+  #prelude(pieces: Pieces, terminals_max: number, files: SandboxFiles | null): Prelude {
+    return this.#walls.has_prelude ? preludeOf(pieces, terminals_max, files) : noPrelude(pieces);
   }
 
   /** Becomes the sandbox's user, with a limit of processes where control groups have none. */
@@ -137,12 +138,16 @@ export class Bubblewrap implements Isolation {
   }
 
   /** The command line of bubblewrap with the daemon in it. */
-  command(files: SandboxFiles, { user, processes_max }: SandboxUser, network: SandboxNetwork): LaunchCommand {
+  command(
+    files: SandboxFiles,
+    { user, processes_max, terminals_max }: SandboxUser,
+    network: SandboxNetwork,
+  ): LaunchCommand {
     const program_version = this.#programs.version();
     const installed = this.#programs.installed(program_version);
     const own: Pieces = network.etc === null ? {} : { etc: network.etc };
     const sources = { rootfs: files.rootfs, run: files.run, program: installed.folder, ...own };
-    const { argv, pieces } = this.#prelude(sources, files);
+    const { argv, pieces, terminals } = this.#prelude(sources, terminals_max, files);
     const { rootfs = '', run = '', program = '', etc = null } = pieces;
     const { empty_file, empty_folder } = programIn(program);
     const readOnly = (from: string, to: string) => ['--ro-bind', from, to];
@@ -180,7 +185,8 @@ export class Bubblewrap implements Isolation {
         ...kernelParts().flatMap(({ path, is_hidden, is_directory }) =>
           readOnly(is_hidden ? cover(is_directory) : path, path),
         ),
-        ...['--dev', '/dev', '--bind', run, RUN_DIR],
+        ...devices(terminals),
+        ...['--bind', run, RUN_DIR],
         ...readOnly(program, PROGRAM_DIR),
         ...['--unsetenv', SANDBOX_MARK_VARIABLE, '--chdir', '/root'],
       ],
@@ -210,12 +216,18 @@ function candidates(): Walls[] {
   ]);
 }
 
+/** The devices of a sandbox, with its terminals. */
+function devices(terminals: string | null): string[] {
+  return ['--dev', '/dev', ...(terminals === null ? [] : ['--dev-bind', terminals, '/dev/pts'])];
+}
+
 /** A phrase for each wall that is missing. `why`: the reason why stricter walls do not work. */
 function missingWalls(walls: Walls, why: string | null): string[] {
   const { has_users, has_prelude, user_namespace, seccomp_filter } = walls;
   const missing: [boolean, string][] = [
     [isRoot() && !has_users, `sandboxes have no user of their own: ${firstLine(why)}`],
     [isRoot() && !has_prelude, "the host's device nodes are not read-only in sandboxes"],
+    [!has_prelude, 'one sandbox may take all terminals that this machine has'],
     [user_namespace.length === 0, 'sandboxes have no user namespace'],
     [seccomp_filter === null, 'system calls of sandboxes are not filtered'],
   ];

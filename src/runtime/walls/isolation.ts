@@ -42,6 +42,7 @@ export interface SandboxUser {
   user: number | null;
   /** How many processes and threads a user of its own may have; null: no limit by the user. */
   processes_max: number | null;
+  terminals_max: number;
 }
 
 /** Identity, webhook and secret are sent over the socket, never on a command line. */

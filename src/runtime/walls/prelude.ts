@@ -5,7 +5,8 @@ import type { SandboxFiles } from '../local/sandbox-files.ts';
 /**
  * Runs as root in a private mount namespace, before bubblewrap. The host's device nodes become read-only: a sandbox whose
  * root is the host's would own them and could change their mode; writing to the devices still works. In the folder `$1` the
- * sandbox's pieces are mounted as the table `$2` says: its user cannot traverse the data directory. Then the namespace lets
+ * sandbox's pieces are mounted as the table `$2` says: its user cannot traverse the data directory. So is a file system of
+ * terminals with a bound, which the machine has one table of. Then the namespace lets
  * go of all sandboxes' disks below `$3`, and of their networks, which it would keep in use.
  */
 const SCRIPT = `set -e
@@ -27,27 +28,34 @@ export type Pieces = Record<string, string>;
 export interface Prelude {
   argv: string[];
   pieces: Pieces;
+  /** Where its terminals are; null: those that bubblewrap makes, without a bound. */
+  terminals: string | null;
 }
 
 /** Without a prelude the pieces are found where they are. */
 export function noPrelude(pieces: Pieces): Prelude {
-  return { argv: [], pieces };
+  return { argv: [], pieces, terminals: null };
 }
 
-/** The prelude that shows these pieces. `files`: the sandbox's, null in a probe. */
-export function preludeOf(pieces: Pieces, files: SandboxFiles | null): Prelude {
+/** The prelude that shows these pieces, and a number of terminals at most. `files`: the sandbox's, null in a probe. */
+export function preludeOf(pieces: Pieces, terminals_max: number, files: SandboxFiles | null): Prelude {
   const stage = stageFor(Object.values(pieces));
   const data = files && existsSync(files.disk) ? dirname(files.directory) : '';
   const names = Object.entries(pieces);
   const table = names.map(
     ([name, path]) => `${escaped(path)} ${stage}/${name} none bind,x-mount.mkdir 0 0\n`,
   );
+  const terminals = `${stage}/terminals`;
+  // As bubblewrap makes it.
+  const options = `newinstance,ptmxmode=0666,mode=0620,max=${terminals_max},nosuid,noexec,x-mount.mkdir`;
+  table.push(`devpts ${terminals} devpts ${options} 0 0\n`);
   return {
     argv: [
       ...['unshare', '--mount', '--propagation', 'private'],
       ...['/bin/sh', '-c', SCRIPT, 'sh', stage, table.join(''), data],
     ],
     pieces: Object.fromEntries(Object.keys(pieces).map((name) => [name, `${stage}/${name}`])),
+    terminals,
   };
 }
 

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { terminalShare } from '../../../src/runtime/limits/machine-share.ts';
 import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.ts';
 import { CHECKED_SYSCALLS, DENIED_SYSCALLS } from '../../../src/runtime/seccomp/syscalls.ts';
 import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
@@ -106,6 +107,17 @@ describe('a process in a sandbox', () => {
     expect(await output('cat /proc/sys/kernel/random/boot_id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
+  it.skipIf(process.getuid?.() !== 0)(
+    'has its share of terminals, and no more (skipped: needs root)',
+    async () => {
+      const { output } = await sandbox();
+      const open = 'import os\ntry:\n  while True: os.openpty()\nexcept OSError as error: print(error.errno)';
+      const shown = await output(`python3 -c '${open}\nprint(len(os.listdir("/dev/pts")) - 1)'`);
+      expect(shown.split('\n').map(Number)).toEqual([28, terminalShare(null).of(512)]);
+      expect(await output('script -qec "tty" /dev/null')).toContain('/dev/pts/0');
+    },
+  );
+
   it("finds no path of the host, and no file of it, with the sandbox's init", async () => {
     const { sandboxes, output } = await sandbox();
     expect(await output('tr "\\0" "\\n" < /proc/1/environ')).not.toContain(sandboxes.data_dir);
@@ -190,13 +202,13 @@ describe('the filter of system calls', () => {
 
   it('answers a call that is denied with EPERM, and clone3 with ENOSYS', async () => {
     const { output } = await sandbox();
-    const { add_key, bpf, io_uring_setup, perf_event_open, userfaultfd } = DENIED_SYSCALLS;
-    const denied = [add_key, bpf, io_uring_setup, perf_event_open, userfaultfd].map(
+    const { add_key, bpf, io_setup, io_uring_setup, perf_event_open, userfaultfd } = DENIED_SYSCALLS;
+    const denied = [add_key, bpf, io_setup, io_uring_setup, perf_event_open, userfaultfd].map(
       (each) => each?.[MACHINE],
     );
     const calls = [...denied, `${CHECKED_SYSCALLS.personality[MACHINE]},4`, CHECKED_SYSCALLS.clone3[MACHINE]];
     const errors = await output(`python3 -c '${CALLS}' ${calls.join(' ')}`);
-    expect(errors.split('\n').map(Number)).toEqual([1, 1, 1, 1, 1, 1, 38]);
+    expect(errors.split('\n').map(Number)).toEqual([1, 1, 1, 1, 1, 1, 1, 38]);
     expect(await output('unshare --mount true 2>&1 || echo refused')).toContain('refused');
   });
 
