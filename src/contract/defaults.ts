@@ -197,6 +197,11 @@ export const SMALL_BODY_BYTES = 64 * 1024;
  * may claim at once, and what all of them ask for delays others by less than a second.
  */
 export const REQUESTS_MAX = 256;
+/**
+ * How often a manager asks whether the tokens of the calls under way are still valid, in ms: with the time that a database
+ * may take to answer, calls of a revoked one end within 5 s.
+ */
+export const RIGHTS_POLL_MS = 2_000;
 /** Bytes of answers that wait for clients which take nothing of them; then such connections are cut. */
 export const UNREAD_MAX_BYTES = 16 * MIB;
 /** Deepest nesting of objects and arrays in a payload, itself counted: deeper ones overflow the stacks of parsers. */

@@ -11,6 +11,11 @@ export const SCOPES = [
 /** One of `SCOPES`. */
 export type Scope = (typeof SCOPES)[number];
 
+/** Whether scopes include one; writing includes reading. */
+export function includesTokenScope(scopes: readonly Scope[], scope: Scope): boolean {
+  return scopes.includes(scope) || (scope === 'sandboxes:read' && scopes.includes('sandboxes:write'));
+}
+
 /** The form of a team's id, as messages describe it. */
 export const TEAM_ID_SHAPE = '1 to 128 of A-Z a-z 0-9 _ - . :';
 

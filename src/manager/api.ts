@@ -11,6 +11,7 @@ import { registerHealthRoutes } from './api/health-routes.ts';
 import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
 import { registerPortRoutes } from './api/ports/port-routes.ts';
 import { registerQuotaRoutes } from './api/quota-routes.ts';
+import { Rights } from './api/rights.ts';
 import { logTrouble, registerRoutes } from './api/routes.ts';
 import { registerSandboxRoutes } from './api/sandbox-routes.ts';
 import { ApiServer } from './api/server.ts';
@@ -40,7 +41,9 @@ export async function makeApi(
   metrics.add(requests.metrics());
   logTrouble(app, log);
   explainRefusals(app);
-  guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request));
+  const rights = new Rights(tokens);
+  schedule.add(rights);
+  guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request), rights);
   const passing = { ...parts, runtime, clock, shares: new PassedShares() };
   await registerRoutes(app, [
     (routes) => registerSandboxRoutes(routes, { ...parts, store, seal, traffic: usage.traffic }),

@@ -11,6 +11,8 @@ export interface Relayed {
   target: Socket;
   /** Bytes until it is done; what comes after them is dropped. Without it, all until the end. */
   bytes?: number;
+  /** Sees what is passed on, before the target does. */
+  onBytes?: (bytes: Buffer) => void;
   /** Called once, when the last of `bytes` has been given to the target. */
   onDone?: () => void;
 }
@@ -33,13 +35,17 @@ export function relay(source: Socket, relayed: Relayed): boolean {
 
 /**
  * Passes bytes both ways between an upgraded connection and another one, until either ends. What the other one has sent
- * before its end still arrives.
+ * before its end still arrives; `onBytes` sees it first.
  */
-export function joinUpgrade({ socket, head }: Upgrade, other: Socket): void {
+export function joinUpgrade(
+  { socket, head }: Upgrade,
+  other: Socket,
+  onBytes: (bytes: Buffer) => void = () => {},
+): void {
   if (head.length > 0) other.write(head);
   socket.pipe(other);
-  if (relay(other, { target: socket })) other.once('end', () => socket.end());
-  else other.pipe(socket);
+  if (relay(other, { target: socket, onBytes })) other.once('end', () => socket.end());
+  else other.on('data', onBytes).pipe(socket);
   socket.on('error', () => {}); // 'close' follows
   other.on('error', () => {});
   socket.once('close', () => other.destroy());
@@ -93,10 +99,11 @@ class Reader {
     return this.socket.push(read);
   }
 
-  #pass(piece: Buffer, read: Buffer, { target, onDone }: Relayed): boolean {
+  #pass(piece: Buffer, read: Buffer, { target, onBytes, onDone }: Relayed): boolean {
     if (this.#left === 0 || !target.writable) return false;
     const bytes = Math.min(read.length, this.#left);
     this.#left -= bytes;
+    onBytes?.(read);
     target.write(read.subarray(0, bytes), this.#onWritten);
     if (target.writableLength > 0) {
       this.#pending = piece;

@@ -57,6 +57,17 @@ export class SseResponse {
     this.#reply.raw.end();
   }
 
+  /** Cuts the connection after a comment that says why, which readers skip; one that reads too slowly is not told. */
+  cutWith(reason: string): void {
+    const { raw } = this.#reply;
+    if (raw.writableNeedDrain || !raw.socket) {
+      this.cut();
+      return;
+    }
+    raw.write(`: ${reason}\n\n`);
+    raw.socket.destroySoon();
+  }
+
   /** Cuts the connection, so that the reader sees an incomplete stream. */
   cut(): void {
     this.#reply.raw.destroy();

@@ -4,8 +4,9 @@ import { isUpgrade } from '../../base/http/listener.ts';
 import { onceOver } from '../../base/http/sse-response.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { tokenOfProtocols } from '../../contract/socket-token.ts';
-import type { Caller, Scope } from '../../contract/tokens.ts';
+import { type Caller, includesTokenScope, type Scope } from '../../contract/tokens.ts';
 import type { TokenStore } from '../database/token-store.ts';
+import type { Right, Rights } from './rights.ts';
 import { RequestShares } from './team-connections.ts';
 
 declare module 'fastify' {
@@ -18,6 +19,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before any handler of a route that is not open. */
     caller: Caller | null;
+    /** Lost while the call lasts if its token is revoked; set with `caller`. */
+    right: Right | null;
     /** Ends its share of the requests under way before its answer does; for those with a share of their own. */
     leaveShare: () => void;
   }
@@ -35,9 +38,11 @@ export function guardRoutes(
   app: HttpApp,
   tokens: TokenStore,
   charge: Charge,
+  rights: Rights,
   shares = new RequestShares(),
 ): void {
   app.decorateRequest('caller', null);
+  app.decorateRequest('right', null);
   app.decorateRequest('leaveShare', () => {});
   app.addHook('onRequest', async (request, reply) => {
     const { is_open, scope } = request.routeOptions.config;
@@ -45,11 +50,18 @@ export function guardRoutes(
     const call = isUpgrade(request) ? request.raw.socket : reply.raw;
     const leaveAddress = shares.acquire(`address ${request.ip}`);
     onceOver(call, leaveAddress);
-    request.caller = await authenticate(request, reply, tokens);
+    const caller = await authenticate(request, reply, tokens);
+    request.caller = caller;
     leaveAddress();
-    request.leaveShare = shares.acquire(`team ${request.caller.team_id}`);
-    onceOver(call, request.leaveShare);
-    await charge(request.caller, request, reply);
+    const leaveShare = shares.acquire(`team ${caller.team_id}`);
+    request.leaveShare = leaveShare;
+    const right = rights.hold(caller, request, reply);
+    request.right = right;
+    onceOver(call, () => {
+      leaveShare();
+      rights.release(caller, right);
+    });
+    await charge(caller, request, reply);
     if (scope === undefined) throw new ApiError('forbidden');
     if (scope !== null) demand(request.caller, scope);
   });
@@ -57,8 +69,7 @@ export function guardRoutes(
 
 /** Throws `forbidden` if the caller's token lacks the scope. */
 export function demand({ scopes }: Caller, scope: Scope): void {
-  const is_included = scope === 'sandboxes:read' && scopes.includes('sandboxes:write');
-  if (is_included || scopes.includes(scope)) return;
+  if (includesTokenScope(scopes, scope)) return;
   throw new ApiError('forbidden', `The token's scopes do not include ${scope}.`, { scope });
 }
 

@@ -13,6 +13,7 @@ import { type Position, START } from '../database/cursor.ts';
 import type { Feed } from '../events/feed.ts';
 import type { FeedFilter } from '../events/feed-store.ts';
 import { callerOf } from './auth.ts';
+import { revoked } from './rights.ts';
 import type { PassedShares } from './team-connections.ts';
 
 const Kind = Type.Enum(FEED_EVENT_TYPES, { title: 'LifecycleEventType' });
@@ -77,6 +78,7 @@ export function registerEventRoutes(app: HttpApp, parts: EventRouteParts): void 
     onceOver(reply.raw, parts.shares.acquire(team_id));
     request.leaveShare();
     const writer = new SseResponse(request, reply, parts.clock);
+    request.right?.onLoss(() => writer.cutWith(revoked().code));
     await follow(feed, team_id, { ...filter, limit: FOLLOWED_EVENTS }, from, writer).catch(() =>
       writer.cut(),
     );

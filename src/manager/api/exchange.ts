@@ -7,12 +7,19 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { closeFrame, FrameBoundary } from '../../base/http/frame-boundary.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { joinUpgrade, relay as relayBytes } from '../../base/http/relay.ts';
 import { sendHead } from '../../base/http/send-head.ts';
-import type { ApiError } from '../../contract/errors.ts';
+import { ApiError } from '../../contract/errors.ts';
 import { boundInterimAnswers } from '../../runtime/control-client.ts';
 import { isFinal } from './daemon-answer.ts';
+import { revoked } from './rights.ts';
+
+/** Closes a WebSocket whose caller may not use it any more. Source: RFC 6455, section 7.4.1. */
+const POLICY_VIOLATION = 1008;
+/** How long a client may take to read why its WebSocket is closed. */
+const CLOSE_MS = 1_000;
 
 /** The headers of a message. */
 export type MessageHeaders = Record<string, string | string[]>;
@@ -57,6 +64,10 @@ export async function exchange(
   // The rest is useless once the caller has gone.
   const abandon = () => outgoing.destroy();
   request.raw.socket.once('close', abandon);
+  request.right?.onLoss(() => {
+    reply.header('www-authenticate', 'Bearer');
+    outgoing.destroy(revoked());
+  });
   try {
     const answer = await answerTo(request, outgoing, body !== null, upstream);
     if (isUpgrade(request) && answer.upgraded) return join(request, reply, answer, upstream);
@@ -103,7 +114,7 @@ function answerTo(
       upgraded.on('error', () => {});
       resolve({ head, upgraded: upgraded as Socket, first });
     });
-    outgoing.on('error', () => reject(upstream.noAnswer()));
+    outgoing.on('error', (error) => reject(error instanceof ApiError ? error : upstream.noAnswer()));
     if (!has_body) outgoing.end();
     else if (Buffer.isBuffer(request.body)) outgoing.end(request.body);
     else request.raw.pipe(outgoing);
@@ -131,6 +142,7 @@ function dropBody(
 
 /** Streams the answer to the caller. */
 function relay(reply: FastifyReply, head: IncomingMessage, { answerHeaders, noAnswer }: Upstream): void {
+  const { request } = reply;
   const own = reply.getHeaders();
   const { raw } = reply;
   const headers = { ...answerHeaders(head), ...(own as Record<string, string>) };
@@ -141,6 +153,7 @@ function relay(reply: FastifyReply, head: IncomingMessage, { answerHeaders, noAn
     throw noAnswer();
   }
   reply.hijack();
+  request.right?.onLoss(() => request.raw.socket.destroy());
   if (!relayRest(raw, head, Number(headers['content-length']))) head.pipe(raw);
   head.once('error', () => {
     if (!raw.writableEnded) raw.destroy();
@@ -180,5 +193,17 @@ function join(request: FastifyRequest, reply: FastifyReply, answer: Answer, upst
   }
   own.socket.write(lines, 'latin1');
   if (answer.first.length > 0) own.socket.write(answer.first);
-  joinUpgrade(own, upgraded);
+  const frames = new FrameBoundary();
+  frames.take(answer.first);
+  joinUpgrade(own, upgraded, (bytes) => frames.take(bytes));
+  request.right?.onLoss(() => {
+    const { socket } = own;
+    // Inside a frame, or behind what the client has not read, the word would not be understood.
+    if (!frames.is_between || socket.writableLength > 0) socket.destroy();
+    else {
+      socket.write(closeFrame(POLICY_VIOLATION, revoked().code));
+      socket.setTimeout(CLOSE_MS, () => socket.destroy());
+    }
+    upgraded.destroy();
+  });
 }

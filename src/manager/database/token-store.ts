@@ -8,6 +8,8 @@ import type { DatabaseClock } from './database-clock-store.ts';
 
 const PREFIX = 'smt_';
 const RANDOM_BYTES = 32;
+/** Tokens that one query asks for. */
+const PAGE = 500;
 
 /** A token as listed, without the token itself. Times are RFC 3339 UTC with milliseconds, or null. */
 export interface TokenView {
@@ -75,6 +77,21 @@ export class TokenStore {
       .where('revoked_at_ms', 'is', null)
       .execute();
     return found !== undefined;
+  }
+
+  /** The scopes of those of the tokens, given by id, that are valid. */
+  async scopes(token_ids: readonly string[]): Promise<Map<string, Scope[]>> {
+    const found = new Map<string, Scope[]>();
+    for (let at = 0; at < token_ids.length; at += PAGE) {
+      const rows = await this.#db
+        .selectFrom('tokens')
+        .select(['token_id', 'scopes'])
+        .where('token_id', 'in', token_ids.slice(at, at + PAGE))
+        .where('revoked_at_ms', 'is', null)
+        .execute();
+      for (const { token_id, scopes } of rows) found.set(token_id, JSON.parse(scopes));
+    }
+    return found;
   }
 
   /** The caller that a token identifies; null if the token is unknown or revoked. */

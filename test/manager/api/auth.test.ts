@@ -4,6 +4,7 @@ import { createHttpApp, success } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { SCOPES, type Scope } from '../../../src/contract/tokens.ts';
 import { guardRoutes } from '../../../src/manager/api/auth.ts';
+import { Rights } from '../../../src/manager/api/rights.ts';
 import { RequestShares } from '../../../src/manager/api/team-connections.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Client } from '../../support/manager/manager-client.ts';
@@ -73,7 +74,8 @@ describe('the requests that are under way', () => {
         return token === 'wrong' || token === 'slow' ? null : { team_id: token };
       },
     };
-    guardRoutes(app, tokens as never, async () => {}, new RequestShares(2));
+    const rights = new Rights(tokens as never);
+    guardRoutes(app, tokens as never, async () => {}, rights, new RequestShares(2));
     app.get('/waits', { config: { scope: null } }, async ({ caller }) => {
       begun.push(caller?.team_id ?? '');
       await may.promise;
