@@ -52,7 +52,15 @@ export class Consumer {
   }
 }
 
+/** One that ends with the present test. */
 export async function startConsumer(host = '127.0.0.1'): Promise<Consumer> {
+  const { consumer, close } = await openConsumer(host);
+  onTestFinished(close);
+  return consumer;
+}
+
+/** One that ends with `close`. */
+export async function openConsumer(host = '127.0.0.1'): Promise<{ consumer: Consumer; close: () => void }> {
   const consumer = new Consumer();
   const server = createServer(async (request, response) => {
     const body = (await buffer(request).catch(() => Buffer.alloc(0))).toString('utf8');
@@ -63,9 +71,9 @@ export async function startConsumer(host = '127.0.0.1'): Promise<Consumer> {
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   consumer.url = `http://${host}:${(server.address() as AddressInfo).port}/hook`;
-  onTestFinished(() => {
+  const close = () => {
     server.closeAllConnections();
     server.close();
-  });
-  return consumer;
+  };
+  return { consumer, close };
 }

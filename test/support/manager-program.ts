@@ -13,6 +13,12 @@ if (!existsSync(MANAGER)) throw new Error(`${MANAGER} is not there: npm run buil
 const READY_MS = 30_000;
 const LOOK_MS = 10;
 
+/** What is started otherwise than the built program is by a user. */
+export interface Launch {
+  program?: string;
+  env?: Record<string, string>;
+}
+
 /** A running sandbox-manager, in a process of its own. */
 export class ManagerProgram {
   readonly child: ChildProcess;
@@ -30,14 +36,17 @@ export class ManagerProgram {
   }
 
   /** Starts it. */
-  static begin(options: string[]): ManagerProgram {
-    const child = spawn(process.execPath, [MANAGER, ...options], { stdio: ['ignore', 'ignore', 'pipe'] });
+  static begin(options: string[], { program = MANAGER, env = {} }: Launch = {}): ManagerProgram {
+    const child = spawn(process.execPath, [program, ...options], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...env },
+    });
     return new ManagerProgram(child);
   }
 
   /** Starts it and waits until it is ready, within `ready_ms`. */
-  static async start(options: string[], ready_ms = READY_MS): Promise<ManagerProgram> {
-    const program = ManagerProgram.begin(options);
+  static async start(options: string[], ready_ms = READY_MS, launch: Launch = {}): Promise<ManagerProgram> {
+    const program = ManagerProgram.begin(options, launch);
     const { child } = program;
     const end_ms = performance.now() + ready_ms;
     while (!(await program.#isReady())) {

@@ -18,17 +18,20 @@ export class RedisServer {
   readonly port: number;
   readonly #folder: string;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #password: string;
   #child: ChildProcess | null = null;
 
-  private constructor(port: number, env: NodeJS.ProcessEnv) {
+  private constructor(port: number, env: NodeJS.ProcessEnv, password: string) {
     this.port = port;
+    this.#password = password;
     this.#env = env;
     this.#folder = mkdtempSync(join(tmpdir(), 'sandboxd-redis-'));
   }
 
-  static async start(env: NodeJS.ProcessEnv = {}): Promise<RedisServer> {
+  /** With a `password` it takes no command without. */
+  static async start(env: NodeJS.ProcessEnv = {}, password = ''): Promise<RedisServer> {
     for (let i = 1; ; i++) {
-      const server = new RedisServer(await freePort(), env);
+      const server = new RedisServer(await freePort(), env, password);
       try {
         await server.start();
         return server;
@@ -40,12 +43,14 @@ export class RedisServer {
   }
 
   get url(): string {
-    return `redis://127.0.0.1:${this.port}`;
+    const user = this.#password === '' ? '' : `:${this.#password}@`;
+    return `redis://${user}127.0.0.1:${this.port}`;
   }
 
   /** Starts it, again after `kill`; resolves when it listens. */
   async start(): Promise<void> {
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--dir', this.#folder];
+    if (this.#password !== '') args.push('--requirepass', this.#password);
     const child = spawn('redis-server', args, {
       stdio: ['ignore', 'pipe', 'ignore'],
       env: { ...process.env, ...this.#env },

@@ -1,0 +1,134 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { type Consumer, openConsumer } from '../consumer.ts';
+import { runManagerCommand } from '../manager-program.ts';
+import type { PostgresServer } from '../postgres.ts';
+import type { RedisServer } from '../redis.ts';
+import { Replica } from './replica.ts';
+
+export const TEAM = 'team_1';
+export const SECRET = 'a key made for this test';
+/** Sandboxes of the team that run at the same time. */
+export const ACTIVE_MAX = 4;
+/** What each sandbox takes. */
+export const RESOURCES = { memory: '128Mi', cpu: 1, disk: '128Mi' };
+
+/** What lanes share. */
+export interface Servers {
+  postgres: PostgresServer;
+  redis: RedisServer;
+  /** The manager's program. */
+  program: string;
+}
+
+const SCOPES = ['sandboxes:write', 'quota:read', 'usage:read', 'webhooks:read'];
+
+/** Two replicas on one database and one data directory, in which rounds are played one after another. */
+export class Lane {
+  readonly data_dir: string;
+  readonly folder: string;
+  readonly consumer: Consumer;
+  readonly replicas: Replica[] = [];
+  readonly #servers: Servers;
+  readonly #network: string;
+  readonly #closeConsumer: () => void;
+  database: string;
+
+  private constructor(
+    servers: Servers,
+    network: string,
+    database: string,
+    { consumer, close }: Awaited<ReturnType<typeof openConsumer>>,
+  ) {
+    this.#servers = servers;
+    this.#network = network;
+    this.database = database;
+    this.consumer = consumer;
+    this.#closeConsumer = close;
+    this.folder = mkdtempSync(join(tmpdir(), 'sandboxd-lane-'));
+    this.data_dir = join(this.folder, 'data');
+  }
+
+  /** `network`: of the sandboxes, an option of the manager. */
+  static async open(servers: Servers, network: string): Promise<Lane> {
+    const database = await servers.postgres.database();
+    const lane = new Lane(servers, network, database, await openConsumer());
+    mkdirSync(lane.data_dir, { mode: 0o700 });
+    writeFileSync(
+      lane.#config,
+      `default_team_quotas:\n  - dimension: active_sandboxes\n    limit_value: ${ACTIVE_MAX}\n`,
+    );
+    const scopes = SCOPES.flatMap((scope) => ['--scope', scope]);
+    const token = await runManagerCommand(
+      'token',
+      'create',
+      '--team',
+      TEAM,
+      ...scopes,
+      '--database',
+      database,
+    );
+    for (const name of ['a', 'b']) {
+      const launch = { name, folder: lane.folder, program: servers.program, options: lane.options(), token };
+      lane.replicas.push(await Replica.open(launch, database));
+    }
+    await Promise.all(lane.replicas.map((replica) => replica.start(database)));
+    return lane;
+  }
+
+  get #config(): string {
+    return join(this.folder, 'config.yaml');
+  }
+
+  get program(): string {
+    return this.#servers.program;
+  }
+
+  /** All options of a replica but the database. */
+  options(data_dir = this.data_dir): string[] {
+    const redis = new URL(this.#servers.redis.url);
+    return [
+      ...['--config', this.#config, '--listen', '127.0.0.1:0', '--replicas', '2', '--redis', redis.href],
+      ...['--runtime', 'local', '--network', this.#network, '--data-dir', data_dir],
+      ...['--secret-key-file', join(this.folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
+      ...['--node-memory', '64Gi', '--node-cpus', '64', '--node-sandboxes', '64', '--console', 'off'],
+    ];
+  }
+
+  /** Rows of the present database. */
+  async query<Row>(text: string, values: unknown[] = []): Promise<Row[]> {
+    const client = new pg.Client({ connectionString: this.database });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(text, values)).rows as Row[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Cuts every connection to the database, as its operator can. */
+  async dropConnections(): Promise<void> {
+    await this.#servers.postgres.dropConnections(this.database);
+  }
+
+  /** A copy of the database as it is now, by dump. */
+  async backUp(): Promise<string> {
+    return this.#servers.postgres.restored(this.database);
+  }
+
+  /** Ends all replicas and starts them on the copy. */
+  async restore(copy: string): Promise<void> {
+    await Promise.all(this.replicas.map((replica) => replica.kill()));
+    this.database = copy;
+    await Promise.all(this.replicas.map((replica) => replica.start(copy)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.replicas.map((replica) => replica.stop()));
+    this.#closeConsumer();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,3 @@
+import './shifted-clock.ts';
+
+export { main } from '../../../bin/sandbox-manager-options.ts';
