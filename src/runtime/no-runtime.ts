@@ -94,6 +94,9 @@ export class NoRuntime implements Runtime {
   /** Nothing to remove. */
   async remove(): Promise<void> {}
 
+  /** There is nothing to keep. */
+  async fenceOff(_sandbox_id: string, _number: number): Promise<void> {}
+
   /** Always `untracked`. */
   async inspect(): Promise<RuntimeState> {
     return 'untracked';

@@ -86,6 +86,20 @@ export interface MadeSandbox {
 /** The result of a fork: the child, or what the source is. */
 export type RuntimeFork = ({ outcome: 'created' } & MadeSandbox) | { outcome: 'lost' | 'unknown' };
 
+/** The right of an operation to change a sandbox, until another replica takes the operation over. */
+export interface Fence {
+  /** Higher than that of every earlier operation of the sandbox, and of every replica that had this one before. */
+  readonly number: number;
+  /** Asked before each step of a verb, by the step's name. Throws `unavailable` once the right is lost, or may be. */
+  check(step: string): Promise<void>;
+}
+
+/** Those of a fork's two operations. */
+export interface ForkFences {
+  source: Fence;
+  child: Fence;
+}
+
 /** How a sandbox ended. */
 export interface RuntimeEnd {
   /**
@@ -124,6 +138,10 @@ export interface SandboxNode {
  * How sandboxes really run. Any manager process on the machine may call every method, whichever created the sandbox: all
  * state is stored with the sandbox. Calls for one sandbox must not overlap; the manager's transitions ensure that.
  * Unexpected failures are thrown as errors of the catalogue (`outbox_unavailable`, `internal_error`), without secrets.
+ *
+ * A verb asks its fence before each step that changes something. Without a fence it is for a sandbox that nobody has any
+ * more. Between a question and its step this program may stand still for any time: whoever has lost an operation therefore
+ * undoes what it may have done, and `end` and `remove` bear others that do the same at the same time.
  *
  * How the manager uses it:
  * - claim: `create`; if it throws, nothing is left of the sandbox (`invalid_request` names the field, such as
@@ -167,24 +185,25 @@ export interface Runtime {
   resourcesOf(template_id: string): SandboxTemplate['resources'];
 
   /** Creates a sandbox; resolves when its daemon is ready. Idempotent for the same spec. */
-  create(spec: RuntimeSpec): Promise<MadeSandbox>;
+  create(spec: RuntimeSpec, fence?: Fence): Promise<MadeSandbox>;
 
   /** Freezes it; resolves once `sandbox.paused` is committed. */
-  pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange>;
+  pause(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange>;
 
   /** Unfreezes it; resolves once `sandbox.resumed` is committed. */
-  resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange>;
+  resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange>;
 
   /**
    * Copies a running or paused sandbox; the child is paused, with the identity and webhook of `child`. The source is held
    * quiescent meanwhile, without an event, and is afterwards as before.
    */
-  fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork>;
+  fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork>;
 
   /** `env` replaces the environment of later processes; `memory_mib` applies at once. Also while it is paused. */
   change(
     sandbox_id: string,
     change: { env?: Record<string, string>; memory_mib?: number },
+    fence?: Fence,
   ): Promise<RuntimeChange>;
 
   /**
@@ -198,16 +217,22 @@ export interface Runtime {
    * deliveries. Takes up to about 15 s if processes ignore SIGTERM. Nothing of it runs afterwards, even if the daemon did
    * not answer or had died.
    */
-  end(sandbox_id: string): Promise<RuntimeEnd>;
+  end(sandbox_id: string, fence?: Fence): Promise<RuntimeEnd>;
 
   /**
    * Reads the records that the daemon had not delivered, after `end`, a few hundred at a time, and before them the events
    * of the sandbox's own life; only those that the daemon made. Throws on failures that may pass: read everything again later.
    */
-  handOver(sandbox_id: string, trust: HandOverTrust): AsyncIterable<UndeliveredPage>;
+  handOver(sandbox_id: string, trust: HandOverTrust, fence?: Fence): AsyncIterable<UndeliveredPage>;
 
   /** Kills what may still run, and removes the sandbox from the disk. Idempotent. */
-  remove(sandbox_id: string): Promise<void>;
+  remove(sandbox_id: string, fence?: Fence): Promise<void>;
+
+  /**
+   * Keeps operations whose fences have lower numbers out of a sandbox from now on, whatever their replicas' clocks say; of
+   * one that does not exist there is nothing to keep. For whoever has taken an operation over, before all else.
+   */
+  fenceOff(sandbox_id: string, number: number): Promise<void>;
 
   /** Asks the sandbox's daemon, which may take seconds: for recovery, not for watching many sandboxes. */
   inspect(sandbox_id: string): Promise<RuntimeState>;

@@ -147,7 +147,13 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
   const now_ms = Date.now();
   return {
     ...{ sandbox_id, team_id, template_id: 'default', status: 'starting', operation: 'claiming' },
-    ...{ operation_owner: 'bench', operation_until_ms: now_ms, auto_resume: 0, pod_name: null },
+    ...{
+      operation_owner: 'bench',
+      operation_until_ms: now_ms,
+      operation_fence: now_ms,
+      auto_resume: 0,
+      pod_name: null,
+    },
     persistence: null,
     ...{ runtime_generation: 1, memory_mib: 512, cpu_millis: 100, resources: '{"memory":"512Mi","cpu":0.1}' },
     ...{

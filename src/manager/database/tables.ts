@@ -73,6 +73,11 @@ export interface SandboxTable {
   operation: Operation | null;
   operation_owner: string | null;
   operation_until_ms: number | null;
+  /**
+   * Raised by every operation that begins, and by every replica that takes one over; kept after its end. It begins as a
+   * time, so that it is higher than what sandboxes remember also in a database that was restored.
+   */
+  operation_fence: number;
   auto_resume: number;
   pod_name: string | null;
   /** Null for a sandbox without a root of its own, and for one that has not begun. */

@@ -2,12 +2,13 @@ import { newId } from '../../base/ids.ts';
 import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
 import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
 import type { Caller } from '../../contract/tokens.ts';
+import type { HeldOperation } from './held-operation.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { ClaimRequest } from './requests.ts';
 import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
-import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow, OperationLease } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
@@ -75,9 +76,10 @@ export class Claims {
 
   async #claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
     const { clock, store, admission, deletion_outbox, feed } = this.#services;
-    const row = this.#rowOf(caller, request);
+    const lease = this.#operations.lease();
+    const row = this.#rowOf(caller, request, lease);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
-    return this.#operations.run(row.sandbox_id, async () => {
+    return this.#operations.run(row, lease, async (held) => {
       const before = await store.write(async (tx) => {
         // Serialises claims with the same key.
         if (claim) await store.lockTeam(tx, caller.team_id);
@@ -91,15 +93,15 @@ export class Claims {
         if (claim) await this.#keys.reserve(tx, claim, row.sandbox_id, row.created_at_ms);
         return null;
       });
-      return before ?? (await this.#create(row));
+      return before ?? (await this.#create(row, held));
     });
   }
 
-  async #create(row: ManagedSandboxRow): Promise<Claimed> {
+  async #create(row: ManagedSandboxRow, held: HeldOperation): Promise<Claimed> {
     const { runtime, seal, store, metering, traffic, clock, metrics, feed } = this.#services;
     const { sandbox_id } = row;
     try {
-      const { pod_name, persistence } = await runtime.create(specOf(row, seal));
+      const { pod_name, persistence } = await runtime.create(specOf(row, seal), held);
       const reading = await feed.read(row);
       const now_ms = clock.wallMs();
       const answer: Claimed = {
@@ -111,7 +113,7 @@ export class Claims {
         cluster_id: runtime.cluster_id,
       };
       await store.write(async (tx) => {
-        const running = await this.#operations.endOperation(tx, sandbox_id, 'claiming', {
+        const running = await this.#operations.endOperation(tx, held, {
           status: 'running',
           pod_name,
           persistence,
@@ -130,17 +132,16 @@ export class Claims {
       return answer;
     } catch (error) {
       metrics.transitions.add(['claim', 'failed']);
-      await this.#operation_recovery.resolve(row);
+      await this.#operation_recovery.resolve(held);
       throw namedAsGiven(error);
     }
   }
 
-  #rowOf(caller: Caller, request: ClaimRequest): ManagedSandboxRow {
+  #rowOf(caller: Caller, request: ClaimRequest, { owner, until_ms }: OperationLease): ManagedSandboxRow {
     const { clock, seal } = this.#services;
     const { webhook, env_vars, resources } = request;
     const now_ms = clock.wallMs();
     const sandbox_id = newId('sbx_', now_ms);
-    const { owner, until_ms } = this.#operations.lease();
     return {
       sandbox_id,
       team_id: caller.team_id,
@@ -149,6 +150,7 @@ export class Claims {
       operation: 'claiming',
       operation_owner: owner,
       operation_until_ms: until_ms,
+      operation_fence: now_ms,
       auto_resume: request.auto_resume ? 1 : 0,
       pod_name: null,
       persistence: null,

@@ -5,9 +5,10 @@ import { ApiError } from '../../contract/errors.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { deletedEvent } from '../../webhook/deleted-request.ts';
 import { reasonOf } from '../database/database-errors.ts';
+import type { HeldOperation } from './held-operation.ts';
 import { Limiter } from './limiter.ts';
-import type { Operations } from './operations.ts';
-import type { DeletionNotice, WebhookTarget } from './ports.ts';
+import type { NewLease, Operations } from './operations.ts';
+import type { DeletionNotice, TakenOver } from './ports.ts';
 import { sentKindsOf, webhookTargetOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
@@ -35,7 +36,6 @@ type DeletionServices = Pick<
   | 'seal'
   | 'metrics'
   | 'sight'
-  | 'replica'
 >;
 
 /**
@@ -65,11 +65,12 @@ export class Deletions {
     if (!found) throw new ApiError('not_found', 'There is no such sandbox.');
     if (found.status === 'terminating') return;
     const is_lost = found.status === 'failed' || (await this.#isLost(sandbox_id));
-    const row = await this.#commit(found, is_lost ? 'runtime_lost' : reason, actor);
+    const lease = this.#operations.lease();
+    const row = await this.#commit(found, lease, is_lost ? 'runtime_lost' : reason, actor);
     if (!row) return;
     metrics.transitions.add(['delete', 'done']);
     deletion_outbox.wake();
-    void this.clean(row);
+    void this.clean(row, lease);
   }
 
   /** Without an answer of the runtime the sandbox counts as running: a deletion must not depend on it. */
@@ -86,18 +87,14 @@ export class Deletions {
   /** Null if another caller was faster. */
   async #commit(
     { sandbox_id, team_id }: ManagedSandboxRow,
+    lease: NewLease,
     reason: DeletionNotice['reason'],
     actor: string | null,
   ): Promise<ManagedSandboxRow | null> {
     const { store, clock, seal, deletion_outbox, feed, metering } = this.#services;
     const now_ms = clock.wallMs();
     return store.writeFreeing(async (tx) => {
-      const row = await store.beginTransition(
-        tx,
-        'delete',
-        { sandbox_id, team_id, now_ms },
-        this.#operations.lease(),
-      );
+      const row = await store.beginTransition(tx, 'delete', { sandbox_id, team_id, now_ms }, lease);
       if ('refused' in row) {
         if (row.status === 'terminating') return null;
         throw transitionError(row);
@@ -115,12 +112,13 @@ export class Deletions {
     });
   }
 
-  /** Cleans up after a committed deletion, with retries until it is done or `stop` is called. Never rejects. */
-  async clean(row: ManagedSandboxRow): Promise<void> {
+  /** Cleans up after a committed deletion, with retries until it is done or lost, or `stop` is called. Never rejects. */
+  async clean(row: ManagedSandboxRow, lease: NewLease): Promise<void> {
     if (this.#operations.isUnderWay(row.sandbox_id)) return;
-    await this.#operations.run(row.sandbox_id, async () => {
+    await this.#operations.run(row, lease, async (held) => {
       for (let failures = 1; !this.#stopping.signal.aborted; failures++) {
-        if (await this.#limiter.run(row.team_id, () => this.#clean(row))) return;
+        if (await this.#limiter.run(row.team_id, () => this.#clean(row, held))) return;
+        if (held.is_lost) return;
         await sleep(this.#services.clock, backoffMs(failures, RETRY), this.#stopping.signal);
       }
     });
@@ -132,24 +130,24 @@ export class Deletions {
   }
 
   /** True when the cleanup is complete. Every step may be repeated, here or by another replica. */
-  async #clean(row: ManagedSandboxRow): Promise<boolean> {
-    const { runtime, store, traffic, clock, log, metrics, sight, replica } = this.#services;
+  async #clean(row: ManagedSandboxRow, held: HeldOperation): Promise<boolean> {
+    const { runtime, store, traffic, clock, log, metrics, sight } = this.#services;
     const { sandbox_id } = row;
     if (this.#stopping.signal.aborted) return false;
     try {
-      const { outcome } = await runtime.end(sandbox_id);
+      const { outcome } = await runtime.end(sandbox_id, held);
       if (outcome === 'absent' && (await this.#isElsewhere(sandbox_id))) return false;
       sight.seen(sandbox_id);
       const usage = await runtime.networks.cut(sandbox_id);
       await store.writeFreeing(async (tx) => {
         await traffic.closed(tx, sandbox_id, usage, clock.wallMs());
-        if (runtime.runs_sandboxes) await store.noteEnd(tx, sandbox_id);
+        if (runtime.runs_sandboxes) await store.noteEnd(tx, held);
       });
-      await this.#handOver(row);
-      await runtime.remove(sandbox_id);
+      await this.#handOver(row, held);
+      await runtime.remove(sandbox_id, held);
       const now_ms = clock.wallMs();
       const changes = { deleted_at_ms: now_ms, updated_at_ms: now_ms, ...withoutSecrets(row) };
-      await store.writeFreeing((tx) => store.endDeletion(tx, sandbox_id, replica, changes));
+      if (!(await store.writeFreeing((tx) => store.endDeletion(tx, held, changes)))) throw held.lose();
       metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
       return true;
     } catch (error) {
@@ -174,21 +172,27 @@ export class Deletions {
    * Moves what the daemon had not delivered into the outbox, and what is new of the sandbox's life into the feed; the
    * files are kept until that is complete.
    */
-  async #handOver(row: ManagedSandboxRow): Promise<void> {
-    const { runtime, clock, log, seal, store, feed } = this.#services;
+  async #handOver(row: ManagedSandboxRow, held: HeldOperation): Promise<void> {
+    const { runtime, clock, log, seal, store, feed, deletion_outbox } = this.#services;
     const { sandbox_id, team_id } = row;
     const target = webhookTargetOf(row, seal);
     const keys = { webhook_secret: target?.webhook_secret ?? '', record_key: seal.recordKey(sandbox_id) };
     const trust = { team_id, ...keys, lifecycle_after: await feed.position(sandbox_id) };
     try {
-      for await (const page of runtime.handOver(sandbox_id, trust)) {
+      for await (const page of runtime.handOver(sandbox_id, trust, held)) {
+        if (target) this.#report(sandbox_id, page);
         const { lifecycle: events = [] } = page;
-        if (events.length > 0) {
-          await store.writeFreeing((tx) => feed.store(tx, row, { events, is_complete: true }));
-        }
-        if (target) await this.#takeOver(target, page);
+        const records = target ? page.records : [];
+        if (events.length + records.length === 0) continue;
+        const taken = await store.writeFreeing(async (tx) => {
+          await this.#operations.confirm(tx, held);
+          if (events.length > 0) await feed.store(tx, row, { events, is_complete: true });
+          return target && records.length > 0 ? deletion_outbox.handOver(tx, target, records) : [];
+        });
+        if (taken.length > 0) await this.#noteAttempts(sandbox_id, taken);
       }
     } catch (error) {
+      if (held.is_lost) throw error;
       if (clock.wallMs() - row.updated_at_ms < DELIVERY_WINDOW_MS) throw error;
       // The delivery window of every record is over.
       log.error(
@@ -198,12 +202,8 @@ export class Deletions {
     }
   }
 
-  async #takeOver(
-    target: WebhookTarget,
-    { records, lost_records, trouble, set_aside }: UndeliveredPage,
-  ): Promise<void> {
-    const { store, deletion_outbox, log, metrics } = this.#services;
-    const { sandbox_id } = target;
+  #report(sandbox_id: string, { lost_records, trouble, set_aside }: UndeliveredPage): void {
+    const { log, metrics } = this.#services;
     if (lost_records > 0 || trouble !== null) {
       log.error(
         { sandbox_id, lost_records, reason: trouble },
@@ -217,10 +217,12 @@ export class Deletions {
         "records that the sandbox's daemon did not write will not be sent",
       );
     }
-    if (records.length === 0) return;
-    const taken = await store.writeFreeing((tx) => deletion_outbox.handOver(tx, target, records));
+  }
+
+  /** In a transaction of their own: attempts only inform people, records must be delivered. */
+  async #noteAttempts(sandbox_id: string, taken: TakenOver[]): Promise<void> {
+    const { store, deletion_outbox, log } = this.#services;
     deletion_outbox.wake();
-    // In a transaction of their own: attempts only inform people, records must be delivered.
     await store
       .write((tx) => deletion_outbox.handOverAttempts(tx, taken))
       .catch((error: Error) => {

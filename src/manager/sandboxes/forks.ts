@@ -1,6 +1,7 @@
 import { newId } from '../../base/ids.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
+import type { HeldOperation } from './held-operation.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { LifecycleReading } from './ports.ts';
@@ -46,46 +47,51 @@ export class Forks {
    */
   async fork(named: SandboxRef, given: Durations): Promise<ManagedSandboxRow> {
     const { store, clock, runtime, seal, admission, traffic, deletion_outbox, feed } = this.#services;
-    const child_id = newId('sbx_', clock.wallMs());
+    const began_ms = clock.wallMs();
+    const child_id = newId('sbx_', began_ms);
     let child: ManagedSandboxRow | null = null;
     let reading: LifecycleReading | null = null;
-    const copy = async (source: ManagedSandboxRow): Promise<RuntimeChange> => {
+    const copy = async (
+      source: ManagedSandboxRow,
+      held: HeldOperation,
+      held_child: HeldOperation,
+    ): Promise<RuntimeChange> => {
       const made = child as ManagedSandboxRow;
-      const copied = await runtime.fork(source.sandbox_id, specOf(made, seal));
+      const copied = await runtime.fork(source.sandbox_id, specOf(made, seal), {
+        source: held,
+        child: held_child,
+      });
       if (copied.outcome !== 'created') return copied.outcome;
       child = { ...made, pod_name: copied.pod_name, persistence: copied.persistence };
       reading = await feed.read(child);
       return 'done';
     };
-    try {
-      await this.#operations.run(child_id, () =>
-        this.#transitions.run(named, 'fork', {
+    const lease = this.#operations.lease();
+    const copying = { sandbox_id: child_id, operation: 'copying', operation_fence: began_ms } as const;
+    await this.#operations.run(copying, lease, async (held_child) => {
+      try {
+        await this.#transitions.run(named, 'fork', {
           onBegin: async (tx, source) => {
-            child = this.#childOf(source, child_id, given);
+            child = { ...this.#childOf(source, child_id, given), operation_fence: began_ms };
             if (child.webhook_url !== null) await deletion_outbox.checkCapacity(tx, child.team_id);
             await admission.admitCopy(tx, leaseOf(child));
             await store.insert(tx, child);
             await feed.expect(tx, child_id);
           },
-          carryOut: copy,
+          carryOut: (source, held) => copy(source, held, held_child),
           changes: () => ({}),
           onEnd: async (tx, _source, now_ms) => {
-            child = await this.#operations.endOperation(
-              tx,
-              child_id,
-              'copying',
-              changesOfCopy(child, now_ms),
-            );
+            child = await this.#operations.endOperation(tx, held_child, changesOfCopy(child, now_ms));
             await traffic.began(tx, child, now_ms);
             await feed.store(tx, child, reading as LifecycleReading);
           },
-        }),
-      );
-      return child as unknown as ManagedSandboxRow;
-    } catch (error) {
-      if (child) await this.#operation_recovery.resolve(child);
-      throw error;
-    }
+        });
+      } catch (error) {
+        if (child) await this.#operation_recovery.resolve(held_child);
+        throw error;
+      }
+    });
+    return child as unknown as ManagedSandboxRow;
   }
 
   /** The child's row: the source's webhook, environment and resources under its own identity. */

@@ -11,7 +11,6 @@ import type { Operations } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 import type { SandboxServices } from './services.ts';
-import { isCleaning } from './transitions.ts';
 import type { Uses } from './uses.ts';
 
 /** The longest wait between two looks for expired sandboxes: a ttl that was set meanwhile holds within 1 s. */
@@ -170,7 +169,7 @@ export function purgeJob(
 }
 
 /** What RecoveryJob uses of the manager. */
-type RecoveryJobServices = Pick<SandboxServices, 'log' | 'store'>;
+type RecoveryJobServices = Pick<SandboxServices, 'clock' | 'log' | 'store'>;
 
 /**
  * Takes over abandoned operations of any replica and resolves them: after a start, and then every 2 s. Source:
@@ -206,7 +205,8 @@ export class RecoveryJob implements Job {
     const rows = await this.#store.withOperation();
     const resolved = rows
       .filter((row) => this.#operations.isAbandoned(row))
-      .map((row) => this.#takeOver(row));
+      .map((row) => this.#takeOver(row))
+      .concat(this.#recovery.settle());
     // After the start, a sandbox that does not answer must not delay the others.
     if (this.#is_done) void Promise.all(resolved).catch((error) => this.#logFailure(error));
     else await Promise.all(resolved);
@@ -222,14 +222,9 @@ export class RecoveryJob implements Job {
   }
 
   async #takeOver(row: ManagedSandboxRow): Promise<void> {
-    const { store, log } = this.#services;
-    const { sandbox_id, operation } = row;
-    const taken = await store.takeOver(row, this.#operations.lease());
-    if (!taken) return;
-    log.info({ sandbox_id, operation }, 'an abandoned operation is being resolved');
-    const resolving = this.#recovery.resolve(taken);
-    // Cleanups renew their own lease, and a start need not wait for them.
-    if (isCleaning(operation)) return;
-    await this.#operations.run(sandbox_id, () => resolving);
+    const lease = this.#operations.lease();
+    const { store, clock } = this.#services;
+    const taken = await store.takeOver(row, lease, clock.wallMs());
+    if (taken) await this.#recovery.resume(taken, lease);
   }
 }

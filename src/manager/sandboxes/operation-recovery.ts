@@ -1,78 +1,111 @@
 import { reasonOf } from '../database/database-errors.ts';
-import type { Operation } from '../database/tables.ts';
-import type { Operations } from './operations.ts';
+import type { HeldOperation } from './held-operation.ts';
+import type { NewLease, Operations } from './operations.ts';
 import { envOf, leaseOf, timesOfResume } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
-import { resolutionOf } from './transitions.ts';
+import { isCleaning, resolutionOf } from './transitions.ts';
+
+const UNRESOLVED = 'an operation could not be resolved: it will be retried';
 
 /** What OperationRecovery uses of the manager. */
 type RecoveryServices = Pick<
   SandboxServices,
-  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'traffic' | 'seal' | 'replica'
+  'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'traffic' | 'feed' | 'seal'
 >;
 
 /**
  * Resolves operations that were not completed, because the runtime failed or their owner died. An operation that
  * cannot be resolved now is left to the next pass of `RecoveryJob`, of any replica, once its lease has ended.
+ *
+ * Between the check of a lease and what it allows a replica may be frozen for any time, and then do it although the
+ * operation is another's: whoever has lost one undoes that, see `settle`.
  */
 export class OperationRecovery {
   readonly #services: RecoveryServices;
   readonly #operations: Operations;
-  readonly #clean: (row: ManagedSandboxRow) => Promise<void>;
+  readonly #clean: (row: ManagedSandboxRow, lease: NewLease) => Promise<void>;
 
   /** `clean` continues the cleanup of a deletion. */
   constructor(
     services: RecoveryServices,
     operations: Operations,
-    clean: (row: ManagedSandboxRow) => Promise<void>,
+    clean: (row: ManagedSandboxRow, lease: NewLease) => Promise<void>,
   ) {
     this.#services = services;
     this.#operations = operations;
     this.#clean = clean;
   }
 
-  /** Resolves an operation that this replica owns. Never rejects. */
-  async resolve(row: ManagedSandboxRow): Promise<void> {
-    const { sandbox_id, operation } = row;
+  /** Resolves an operation that this replica has just taken over; of a cleanup only its begin is waited for. */
+  async resume(row: ManagedSandboxRow, lease: NewLease): Promise<void> {
+    const { runtime, log } = this.#services;
+    const { sandbox_id, operation, operation_fence } = row;
+    log.info({ sandbox_id, operation }, 'an abandoned operation is being resolved');
     try {
-      await this.#resolve(row);
+      await runtime.fenceOff(sandbox_id, operation_fence);
     } catch (error) {
-      const reason = reasonOf(error);
-      this.#services.log.warn(
-        { sandbox_id, operation, reason },
-        'an operation could not be resolved: it will be retried',
-      );
+      log.warn({ sandbox_id, operation, reason: reasonOf(error) }, UNRESOLVED);
+      return;
+    }
+    if (isCleaning(operation)) void this.#clean(row, lease);
+    else await this.#operations.run(row, lease, (held) => this.resolve(held, true));
+  }
+
+  /**
+   * Resolves an operation that this replica owns; `was_left`: by its last owner, in the middle of any step. Never rejects.
+   */
+  async resolve(held: HeldOperation, was_left = false): Promise<void> {
+    const { sandbox_id, operation } = held;
+    try {
+      await this.#resolve(held, was_left);
+    } catch (error) {
+      held.lose();
+      this.#services.log.warn({ sandbox_id, operation, reason: reasonOf(error) }, UNRESOLVED);
     }
   }
 
-  async #resolve({ sandbox_id, operation }: ManagedSandboxRow): Promise<void> {
+  async #resolve(held: HeldOperation, was_left: boolean): Promise<void> {
     const { runtime, store } = this.#services;
-    const row = await store.find(store.db, sandbox_id, null);
-    // A commit whose answer was lost may have ended it.
-    if (!row || operation === null || row.operation !== operation) return;
+    const row = await store.find(store.db, held.sandbox_id, null);
+    if (row?.operation_fence !== held.number) return void held.lose();
+    // A commit whose answer was lost has ended it.
+    if (row.operation === null) return;
     const state = await runtime.inspect(row.sandbox_id);
     const resolution = resolutionOf(row, state);
-    if (resolution === 'clean') return this.#clean(row);
-    if (resolution === 'undo') return this.#undo(row);
-    if (resolution === 'failed') return this.#fail(row, operation);
-    if (resolution === 'again') {
-      // An interrupted copy may have left its source frozen.
-      if (row.status === 'running' && state === 'paused') await runtime.resume(row.sandbox_id, null);
-      if (operation === 'changing') await this.#changeBack(row);
-      return this.#end(row, operation, row.status);
-    }
-    return this.#end(row, operation, resolution);
+    if (resolution === 'undo') return this.#undo(held);
+    if (resolution === 'failed') return this.#fail(held);
+    const status = resolution === 'again' ? row.status : resolution;
+    if (row.operation === 'changing') await this.#changeBack(row, held);
+    const is_here = state === 'running' || state === 'paused';
+    if (is_here && state !== status) await this.#apply(held, status);
+    // It may be so in part: frozen by its daemon, and not by the kernel.
+    else if (is_here && was_left) await this.#apply(held, status).catch((error) => this.#bear(held, error));
+    return this.#end(row, held, status);
   }
 
-  async #fail({ sandbox_id }: ManagedSandboxRow, operation: Operation): Promise<void> {
+  /** What runs becomes what is recorded. */
+  async #apply(held: HeldOperation, status: ManagedSandboxRow['status']): Promise<void> {
+    const { runtime } = this.#services;
+    if (status === 'paused') await runtime.pause(held.sandbox_id, null, held);
+    else await runtime.resume(held.sandbox_id, null, held);
+  }
+
+  /** A daemon that does not answer must not keep its sandbox from being deleted. */
+  #bear({ sandbox_id, is_lost }: HeldOperation, error: unknown): void {
+    if (is_lost) throw error;
+    this.#services.log.warn({ sandbox_id, reason: reasonOf(error) }, 'a sandbox does not confirm its status');
+  }
+
+  async #fail(held: HeldOperation): Promise<void> {
     const { store, metering, traffic, clock, log } = this.#services;
+    const { sandbox_id } = held;
     log.warn({ sandbox_id }, "a sandbox's runtime has died");
     const usage = await traffic.usage(sandbox_id);
     const now_ms = clock.wallMs();
     await store.write(async (tx) => {
       const changes = { status: 'failed', updated_at_ms: now_ms } as const;
-      await this.#operations.endOperation(tx, sandbox_id, operation, changes);
+      await this.#operations.endOperation(tx, held, changes);
       await metering.ended(tx, sandbox_id, 'last_seen');
       await traffic.closed(tx, sandbox_id, usage, now_ms);
     });
@@ -80,16 +113,16 @@ export class OperationRecovery {
 
   async #end(
     row: ManagedSandboxRow,
-    operation: Operation,
+    held: HeldOperation,
     status: ManagedSandboxRow['status'],
   ): Promise<void> {
     const { store, clock, metering, traffic } = this.#services;
     const { sandbox_id } = row;
     const usage = status === 'paused' ? await traffic.usage(sandbox_id) : null;
     const now_ms = clock.wallMs();
-    const is_resumed = operation === 'resuming' && status === 'running';
+    const is_resumed = row.operation === 'resuming' && status === 'running';
     await store.write(async (tx) => {
-      const ended = await this.#operations.endOperation(tx, sandbox_id, operation, {
+      const ended = await this.#operations.endOperation(tx, held, {
         status,
         updated_at_ms: now_ms,
         ...(is_resumed
@@ -108,15 +141,61 @@ export class OperationRecovery {
   }
 
   /** The row still has the old values: apply them to the runtime again. */
-  async #changeBack(row: ManagedSandboxRow): Promise<void> {
+  async #changeBack(row: ManagedSandboxRow, held: HeldOperation): Promise<void> {
     const { runtime, seal } = this.#services;
-    await runtime.change(row.sandbox_id, { env: envOf(row, seal), memory_mib: row.memory_mib });
+    await runtime.change(row.sandbox_id, { env: envOf(row, seal), memory_mib: row.memory_mib }, held);
   }
 
-  async #undo({ sandbox_id }: ManagedSandboxRow): Promise<void> {
-    const { runtime, store, replica } = this.#services;
-    await runtime.end(sandbox_id);
-    await runtime.remove(sandbox_id);
-    await store.write((tx) => store.drop(tx, sandbox_id, replica));
+  async #undo(held: HeldOperation): Promise<void> {
+    const { runtime, store } = this.#services;
+    await runtime.end(held.sandbox_id, held);
+    await runtime.remove(held.sandbox_id, held);
+    if (!(await store.write((tx) => store.drop(tx, held)))) throw held.lose();
+  }
+
+  /**
+   * Undoes what this replica may have done in operations after it had lost them, each once their new owner is done: of a
+   * sandbox that is gone everything is removed, whose id nobody uses again; another becomes what is recorded. Never rejects.
+   */
+  settle(): Promise<void>[] {
+    const { lost } = this.#operations;
+    return [...lost].map(async ([sandbox_id, held]) => {
+      lost.delete(sandbox_id);
+      const is_settled = await this.#settle(held).catch((error) => {
+        this.#services.log.warn(
+          { sandbox_id, reason: reasonOf(error) },
+          'what was done in a lost operation could not be undone: it will be retried',
+        );
+        return false;
+      });
+      if (!is_settled && !lost.has(sandbox_id)) lost.set(sandbox_id, held);
+    });
+  }
+
+  async #settle({ sandbox_id, number, operation }: HeldOperation): Promise<boolean> {
+    const { runtime, store, feed, clock, log } = this.#services;
+    const row = await store.find(store.db, sandbox_id, null);
+    // Nobody has taken it over: it is resolved as any that was left.
+    if (row?.operation_fence === number) return true;
+    if (row !== null && row.operation !== null) return false;
+    log.warn(
+      { sandbox_id, operation },
+      'an operation was lost to another replica: what was done late is undone',
+    );
+    if (row === null) {
+      await runtime.end(sandbox_id);
+      await runtime.remove(sandbox_id);
+      return true;
+    }
+    const lease = this.#operations.lease();
+    const begun = await store.write(async (tx) => {
+      const where = { sandbox_id, team_id: null, now_ms: clock.wallMs() };
+      const changing = await store.beginTransition(tx, 'change', where, lease);
+      if (!('refused' in changing)) await feed.expect(tx, sandbox_id);
+      return changing;
+    });
+    if ('refused' in begun) return begun.refused === 'status';
+    await this.#operations.run(begun, lease, (held) => this.resolve(held, true));
+    return true;
   }
 }

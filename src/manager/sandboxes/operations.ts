@@ -1,8 +1,7 @@
-import { ApiError } from '../../contract/errors.ts';
 import type { Transaction } from '../database/database.ts';
 import { hasReplicaEnded } from '../database/replica.ts';
-import type { Operation } from '../database/tables.ts';
-import type { ManagedSandboxRow, OperationLease, SandboxStore } from './sandbox-store.ts';
+import { HeldOperation } from './held-operation.ts';
+import type { ManagedSandboxRow, NumberedOperation, OperationLease, SandboxStore } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 
 /** How long an operation belongs to its owner after the last renewal. */
@@ -14,23 +13,33 @@ const ANSWER_MS = 3_000;
 /** What Operations uses of the manager. */
 type OperationServices = Pick<SandboxServices, 'clock' | 'store' | 'replica'>;
 
+/** A lease that is about to be asked for. */
+export interface NewLease extends OperationLease {
+  /** When it ends at the earliest, by this machine's boot clock. */
+  held_until_ms: number;
+}
+
 /** The operations that this replica is carrying out: it renews their leases, and waits for them when it stops. */
 export class Operations {
+  /** Those that it has lost, by their sandboxes, until what they have made is undone; see `OperationRecovery.settle`. */
+  readonly lost = new Map<string, HeldOperation>();
   readonly #services: OperationServices;
-  readonly #under_way = new Map<string, Promise<unknown>>();
+  readonly #under_way = new Map<string, { held: HeldOperation; running: Promise<unknown> }>();
 
   constructor(services: OperationServices) {
     this.#services = services;
   }
 
   /** A lease for an operation that begins now, for 15 s. */
-  lease(): OperationLease {
-    return { owner: this.#services.replica, until_ms: this.#services.clock.wallMs() + LEASE_MS };
+  lease(): NewLease {
+    const { clock, replica } = this.#services;
+    const held_until_ms = clock.boot().ms + LEASE_MS;
+    return { owner: replica, until_ms: clock.wallMs() + LEASE_MS, held_until_ms };
   }
 
-  /** Whether this replica is carrying out an operation of the sandbox. */
+  /** Whether this replica is carrying out an operation of the sandbox that it has not lost. */
   isUnderWay(sandbox_id: string): boolean {
-    return this.#under_way.has(sandbox_id);
+    return this.#under_way.get(sandbox_id)?.held.isHeld() === true;
   }
 
   /**
@@ -44,39 +53,51 @@ export class Operations {
     return left_ms <= 0 || hasReplicaEnded(operation_owner ?? '');
   }
 
-  /** Runs `work` while the lease of the sandbox's operation is renewed. */
-  async run<Result>(sandbox_id: string, work: () => Promise<Result>): Promise<Result> {
-    const running = work();
-    this.#under_way.set(sandbox_id, running);
+  /** Runs `work` while the lease of a sandbox's operation, which was given just now, is renewed. */
+  async run<Result>(
+    operation: NumberedOperation,
+    { held_until_ms }: NewLease,
+    work: (held: HeldOperation) => Promise<Result>,
+  ): Promise<Result> {
+    const { sandbox_id } = operation;
+    const held = new HeldOperation(operation, this.#services.clock, held_until_ms);
+    const entry = { held, running: work(held) };
+    this.#under_way.set(sandbox_id, entry);
     try {
-      return await running;
+      return await entry.running;
     } finally {
-      if (this.#under_way.get(sandbox_id) === running) this.#under_way.delete(sandbox_id);
+      if (this.#under_way.get(sandbox_id) === entry) this.#under_way.delete(sandbox_id);
+      if (held.is_lost) this.lost.set(sandbox_id, held);
     }
   }
 
   /** Renews the leases of all operations in progress. */
   async renew(): Promise<void> {
-    await this.#services.store.renew([...this.#under_way.keys()], this.lease());
+    const lease = this.lease();
+    const ids = [...this.#under_way].flatMap(([sandbox_id, { held }]) => (held.is_lost ? [] : [sandbox_id]));
+    for (const { sandbox_id, operation_fence } of await this.#services.store.renew(ids, lease)) {
+      this.#under_way.get(sandbox_id)?.held.renewed(operation_fence, lease.held_until_ms);
+    }
   }
 
   /** Resolves when no operation is in progress. */
   async drained(): Promise<void> {
-    await Promise.allSettled(this.#under_way.values());
+    await Promise.allSettled([...this.#under_way.values()].map(({ running }) => running));
+  }
+
+  /** Throws `unavailable` if another replica has taken an operation over, which none can before the transaction ends. */
+  async confirm(tx: Transaction, held: HeldOperation): Promise<void> {
+    if (!(await this.#services.store.isHeld(tx, held))) throw held.lose();
   }
 
   /** Ends an operation; throws `unavailable` if another replica has taken it over meanwhile. */
   async endOperation(
     tx: Transaction,
-    sandbox_id: string,
-    operation: Operation,
-    changes: Parameters<SandboxStore['endOperation']>[4],
+    held: HeldOperation,
+    changes: Parameters<SandboxStore['endOperation']>[2],
   ): Promise<ManagedSandboxRow> {
-    const { store, replica } = this.#services;
-    const row = await store.endOperation(tx, sandbox_id, operation, replica, changes);
-    if (row) return row;
-    throw new ApiError('unavailable', 'The operation took too long, and another replica has taken it over.', {
-      retry_after_s: 1,
-    });
+    const row = await this.#services.store.endOperation(tx, held, changes);
+    if (!row) throw held.lose();
+    return row;
   }
 }

@@ -2,7 +2,7 @@ import { type ExpressionBuilder, type Selectable, sql, type Updateable } from 'k
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isDiskFull } from '../database/database-errors.ts';
-import type { Operation, SandboxTable, Tables } from '../database/tables.ts';
+import type { SandboxTable, Tables } from '../database/tables.ts';
 import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */
@@ -13,6 +13,9 @@ export interface OperationLease {
   owner: string;
   until_ms: number;
 }
+
+/** An operation as it was begun or taken over: nobody else has its number. */
+export type NumberedOperation = Pick<ManagedSandboxRow, 'sandbox_id' | 'operation' | 'operation_fence'>;
 
 /** Of which sandbox a transition begins (`team_id` null: of any team), and when, in wall time. */
 interface TransitionStart {
@@ -176,6 +179,7 @@ export class SandboxStore {
         operation,
         operation_owner: owner,
         operation_until_ms: until_ms,
+        operation_fence: sql`case when operation_fence < ${now_ms} then ${now_ms} else operation_fence + 1 end`,
         updated_at_ms: now_ms,
         ...(during ? { status: during } : {}),
       })
@@ -213,86 +217,104 @@ export class SandboxStore {
     return (await changing.executeTakeFirst()) ?? null;
   }
 
-  /** Ends an operation and applies its changes; null if it no longer belongs to `owner`. */
+  /** Ends an operation and applies its changes; null if another replica has taken it over. */
   async endOperation(
     tx: Transaction,
-    sandbox_id: string,
-    operation: Operation | Operation[],
-    owner: string,
+    held: NumberedOperation,
     changes: Updateable<SandboxTable>,
   ): Promise<ManagedSandboxRow | null> {
     const row = await tx
       .updateTable('sandboxes')
       .set({ ...changes, operation: null, operation_owner: null, operation_until_ms: null })
-      .where('sandbox_id', '=', sandbox_id)
-      .where('operation', 'in', [operation].flat())
-      .where('operation_owner', '=', owner)
+      .where((where) => isHeld(where, held))
       .returningAll()
       .executeTakeFirst();
     return row ?? null;
   }
 
   /** Notes that what ran of a deleted sandbox has ended, so that nothing of it need be here when its cleanup is repeated. */
-  async noteEnd(tx: Transaction, sandbox_id: string): Promise<void> {
+  async noteEnd(tx: Transaction, held: NumberedOperation): Promise<void> {
     await tx
       .updateTable('sandboxes')
       .set({ operation: 'removing' })
-      .where('sandbox_id', '=', sandbox_id)
-      .where('operation', '=', 'cleaning')
+      .where((where) => isHeld(where, held))
       .execute();
   }
 
-  /** Ends the cleanup of a deleted sandbox; null if it no longer belongs to `owner`. */
+  /** Whether nobody has taken an operation over; until the transaction ends nobody can. */
+  async isHeld(tx: Transaction, held: NumberedOperation): Promise<boolean> {
+    const found = tx
+      .selectFrom('sandboxes')
+      .select('sandbox_id')
+      .where((where) => isHeld(where, held));
+    // SQLite has one writer at a time anyway.
+    const locked = this.#database.dialect === 'sqlite' ? found : found.forUpdate();
+    return (await locked.executeTakeFirst()) !== undefined;
+  }
+
+  /** Ends the cleanup of a deleted sandbox; null if another replica has taken it over. */
   async endDeletion(
     tx: Transaction,
-    sandbox_id: string,
-    owner: string,
+    held: NumberedOperation,
     changes: Updateable<SandboxTable>,
   ): Promise<ManagedSandboxRow | null> {
-    const row = await this.endOperation(tx, sandbox_id, ['cleaning', 'removing'], owner, changes);
-    if (row) await removePairs(tx, sandbox_id);
+    const row = await this.endOperation(tx, held, changes);
+    if (row) await removePairs(tx, held.sandbox_id);
     return row;
   }
 
-  /** Removes a sandbox that no caller has seen, together with the idempotency key of its claim. */
-  async drop(tx: Transaction, sandbox_id: string, owner: string): Promise<void> {
+  /** Removes a sandbox that no caller has seen, together with the idempotency key of its claim; false if it is another's. */
+  async drop(tx: Transaction, held: NumberedOperation): Promise<boolean> {
     const dropped = await tx
       .deleteFrom('sandboxes')
-      .where('sandbox_id', '=', sandbox_id)
-      .where('operation', 'in', ['claiming', 'copying'])
-      .where('operation_owner', '=', owner)
+      .where((where) => isHeld(where, held))
       .executeTakeFirst();
-    if (dropped.numDeletedRows === 0n) return;
+    if (dropped.numDeletedRows === 0n) return false;
+    const { sandbox_id } = held;
     await tx.deleteFrom('idempotency_keys').where('sandbox_id', '=', sandbox_id).execute();
     await tx.deleteFrom('event_positions').where('sandbox_id', '=', sandbox_id).execute();
+    return true;
   }
 
-  /** Extends the leases of operations that are still being carried out. */
-  async renew(sandbox_ids: string[], { owner, until_ms }: OperationLease): Promise<void> {
-    if (sandbox_ids.length === 0) return;
-    await this.db
+  /** Extends the leases of operations that are still being carried out; returns those that the owner still has. */
+  async renew(sandbox_ids: string[], { owner, until_ms }: OperationLease): Promise<NumberedOperation[]> {
+    if (sandbox_ids.length === 0) return [];
+    return this.db
       .updateTable('sandboxes')
       .set({ operation_until_ms: until_ms })
       .where('sandbox_id', 'in', sandbox_ids)
       .where('operation_owner', '=', owner)
+      .returning(['sandbox_id', 'operation', 'operation_fence'])
       .execute();
   }
 
-  /** Transfers an abandoned operation to a new owner; null if another replica was faster. */
+  /** Transfers an abandoned operation to a new owner, now in wall time; null if another replica was faster. */
   async takeOver(
     row: ManagedSandboxRow,
     { owner, until_ms }: OperationLease,
+    now_ms: number,
   ): Promise<ManagedSandboxRow | null> {
     const taking = this.db
       .updateTable('sandboxes')
-      .set({ operation_owner: owner, operation_until_ms: until_ms })
-      .where('sandbox_id', '=', row.sandbox_id)
-      .where('operation', '=', row.operation)
-      .where('operation_owner', '=', row.operation_owner)
+      .set({
+        operation_owner: owner,
+        operation_until_ms: until_ms,
+        operation_fence: Math.max(row.operation_fence + 1, now_ms),
+      })
+      .where((where) => isHeld(where, row))
       .where('operation_until_ms', '=', row.operation_until_ms)
       .returningAll();
     return (await taking.executeTakeFirst()) ?? null;
   }
+}
+
+/** The number alone decides: a cleanup changes its name as it proceeds. */
+function isHeld(where: Where, { sandbox_id, operation_fence }: NumberedOperation) {
+  return where.and([
+    where('sandbox_id', '=', sandbox_id),
+    where('operation', 'is not', null),
+    where('operation_fence', '=', operation_fence),
+  ]);
 }
 
 /** Keys hold no colon. */

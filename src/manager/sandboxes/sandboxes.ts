@@ -90,8 +90,8 @@ export class Sandboxes {
     return this.#transitions.run(named, 'pause', {
       idle_by_ms,
       has_event: true,
-      carryOut: async ({ sandbox_id }) => {
-        const paused = await runtime.pause(sandbox_id, reason);
+      carryOut: async ({ sandbox_id }, held) => {
+        const paused = await runtime.pause(sandbox_id, reason, held);
         usage = await traffic.usage(sandbox_id);
         return paused;
       },
@@ -113,7 +113,7 @@ export class Sandboxes {
         if (row?.status !== 'paused' || row.operation !== null) return;
         await admission.admit(tx, leaseOf(row));
       },
-      carryOut: (row) => runtime.resume(row.sandbox_id, reason),
+      carryOut: (row, held) => runtime.resume(row.sandbox_id, reason, held),
       changes: (row, now_ms) => ({
         status: 'running',
         runtime_generation: row.runtime_generation + 1,
@@ -142,7 +142,7 @@ export class Sandboxes {
         if (memory_mib === undefined || row?.status !== 'running') return;
         await admission.admitChange(tx, { ...leaseOf(row), memory_mib });
       },
-      carryOut: (row) => runtime.change(row.sandbox_id, change),
+      carryOut: (row, held) => runtime.change(row.sandbox_id, change, held),
       changes,
       onEnd: async (tx, row, now_ms) => {
         const is_leasing = memory_mib !== undefined && row.status === 'running';

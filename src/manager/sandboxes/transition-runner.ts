@@ -1,7 +1,8 @@
 import type { Updateable } from 'kysely';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
-import type { Operation, SandboxTable } from '../database/tables.ts';
+import type { SandboxTable } from '../database/tables.ts';
+import type { HeldOperation } from './held-operation.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
@@ -25,7 +26,7 @@ export interface Steps {
   has_event?: true;
   admit?: (tx: Transaction) => Promise<void>;
   onBegin?: (tx: Transaction, row: ManagedSandboxRow) => Promise<void>;
-  carryOut: (row: ManagedSandboxRow) => Promise<RuntimeChange>;
+  carryOut: (row: ManagedSandboxRow, held: HeldOperation) => Promise<RuntimeChange>;
   changes: (row: ManagedSandboxRow, now_ms: number) => SandboxChanges;
   onEnd: (tx: Transaction, row: ManagedSandboxRow, now_ms: number) => Promise<void>;
 }
@@ -51,19 +52,20 @@ export class TransitionRunner {
   /** Resolves with the row after the transition. Throws `not_found`, `conflict`, and what a step throws. */
   async run(named: SandboxRef, verb: Exclude<Verb, 'delete'>, steps: Steps): Promise<ManagedSandboxRow> {
     const { store, clock, metrics, feed } = this.#services;
+    const lease = this.#operations.lease();
     const begun = await store.write(async (tx) => {
       await steps.admit?.(tx);
       const { idle_by_ms = null } = steps;
       const where = { ...named, now_ms: clock.wallMs(), idle_by_ms };
-      const row = await store.beginTransition(tx, verb, where, this.#operations.lease());
+      const row = await store.beginTransition(tx, verb, where, lease);
       if ('refused' in row) throw transitionError(row);
       if (steps.has_event) await feed.expect(tx, row.sandbox_id);
       await steps.onBegin?.(tx, row);
       return row;
     });
-    return this.#operations.run(named.sandbox_id, async () => {
+    return this.#operations.run(begun, lease, async (held) => {
       try {
-        const ended = await this.#carryOut(begun, steps);
+        const ended = await this.#carryOut(begun, steps, held);
         metrics.transitions.add([verb, 'done']);
         return ended;
       } catch (error) {
@@ -73,23 +75,22 @@ export class TransitionRunner {
     });
   }
 
-  async #carryOut(row: ManagedSandboxRow, steps: Steps): Promise<ManagedSandboxRow> {
+  async #carryOut(row: ManagedSandboxRow, steps: Steps, held: HeldOperation): Promise<ManagedSandboxRow> {
     const { store, clock, feed } = this.#services;
-    const operation = row.operation as Operation;
     try {
-      const carried_out = await steps.carryOut(row);
+      const carried_out = await steps.carryOut(row, held);
       if (carried_out !== 'done') throw runtimeGone(carried_out);
       const reading = steps.has_event ? await feed.read(row) : null;
       const now_ms = clock.wallMs();
       return await store.write(async (tx) => {
         const changes = { ...steps.changes(row, now_ms), updated_at_ms: now_ms };
-        const ended = await this.#operations.endOperation(tx, row.sandbox_id, operation, changes);
+        const ended = await this.#operations.endOperation(tx, held, changes);
         await steps.onEnd(tx, ended, now_ms);
         if (reading) await feed.store(tx, row, reading);
         return ended;
       });
     } catch (error) {
-      await this.#operation_recovery.resolve(row);
+      await this.#operation_recovery.resolve(held);
       throw error;
     }
   }

@@ -69,16 +69,15 @@ export function isCleaning(operation: Operation | null): boolean {
 /**
  * How an abandoned operation is resolved.
  * - a status: the sandbox has reached it; `again`: the row's values are applied to the runtime again
- * - `undo`: everything of the sandbox is removed; `clean`: the cleanup continues
+ * - `undo`: everything of the sandbox is removed
  */
-export type Resolution = ManagedStatus | 'again' | 'undo' | 'clean';
+export type Resolution = ManagedStatus | 'again' | 'undo';
 
 /** The resolution of an abandoned operation, given the runtime's state of the sandbox. */
 export function resolutionOf(
-  { operation, status }: Pick<SandboxTable, 'operation' | 'status'>,
+  { operation }: Pick<SandboxTable, 'operation'>,
   runtime: RuntimeState,
 ): Resolution {
-  if (isCleaning(operation) || status === 'terminating') return 'clean';
   // No caller has seen the sandbox.
   if (operation === 'claiming' || operation === 'copying') return 'undo';
   // One that is absent may run elsewhere: the watch job tells.

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';
+import type { Begin } from '../steps.ts';
 import { runTool } from './tool.ts';
 
 const MIB = 1024 * 1024;
@@ -70,12 +71,13 @@ export class SandboxDisks {
   }
 
   /** Makes a sandbox's disk of this size and mounts it. Throws `internal_error`. */
-  async make(files: SandboxFiles, disk_mib: number): Promise<void> {
+  async make(files: SandboxFiles, disk_mib: number, begin: Begin): Promise<void> {
     if (this.#why_not !== null) return;
+    await begin('format the disk');
     mkdirSync(files.disk, { mode: 0o700 });
-    const why =
-      (await format(files.disk_image, Math.max(disk_mib, DISK_MIN_MIB))) ??
-      (await runTool('mount', ...MOUNTED, files.disk_image, files.disk));
+    const why_unformatted = await format(files.disk_image, Math.max(disk_mib, DISK_MIN_MIB));
+    if (why_unformatted === null) await begin('mount the disk');
+    const why = why_unformatted ?? (await runTool('mount', ...MOUNTED, files.disk_image, files.disk));
     if (why !== null) throw new ApiError('internal_error', `The sandbox's disk could not be made: ${why}`);
     chmodSync(files.disk, 0o700);
     // Now, while there is room for it.
@@ -113,6 +115,6 @@ async function format(image: string, size_mib: number): Promise<string | null> {
 }
 
 function isMounted({ disk, directory }: SandboxFiles): boolean {
-  const stat = statSync(disk, { throwIfNoEntry: false });
-  return stat !== undefined && stat.dev !== statSync(directory).dev;
+  const [inside, outside] = [disk, directory].map((path) => statSync(path, { throwIfNoEntry: false })?.dev);
+  return inside !== undefined && outside !== undefined && inside !== outside;
 }

@@ -10,7 +10,8 @@ import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';
 import type {
-  HandOverTrust,
+  Fence,
+  ForkFences,
   Liveness,
   MadeSandbox,
   Runtime,
@@ -150,35 +151,35 @@ export class KubernetesRuntime implements Runtime {
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `KubernetesBuilder.create`. */
-  async create(spec: RuntimeSpec): Promise<MadeSandbox> {
-    const made = await this.#builder.create(spec);
+  async create(spec: RuntimeSpec, fence?: Fence): Promise<MadeSandbox> {
+    const made = await this.#builder.create(spec, fence);
     this.#egress.openFor(spec);
     this.#schedule.wake('pool');
     return made;
   }
 
   /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
-  async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#running.setPaused(sandbox_id, true, reason);
+  async pause(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
+    return this.#running.setPaused(sandbox_id, true, reason, fence);
   }
 
   /** Continues a sandbox's processes; resolves once `sandbox.resumed` is committed. */
-  async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return this.#running.setPaused(sandbox_id, false, reason);
+  async resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
+    return this.#running.setPaused(sandbox_id, false, reason, fence);
   }
 
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
-  async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
+  async fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork> {
     const life = await this.#running.liveness(source_id);
     if (life !== 'alive') return { outcome: life };
-    const made = await this.#builder.copy(source_id, child);
+    const made = await this.#builder.copy(source_id, child, fences);
     this.#egress.openFor(child);
     return { outcome: 'created', ...made };
   }
 
   /** See `RunningSandboxes.change`. */
-  async change(...[sandbox_id, change]: Parameters<Runtime['change']>): Promise<RuntimeChange> {
-    return this.#running.change(sandbox_id, change);
+  async change(...given: Parameters<Runtime['change']>): Promise<RuntimeChange> {
+    return this.#running.change(...given);
   }
 
   /** See `lifecycleOf`. */
@@ -187,21 +188,26 @@ export class KubernetesRuntime implements Runtime {
   }
 
   /** See `KubernetesEnder.end`. */
-  async end(sandbox_id: string): Promise<RuntimeEnd> {
-    const ended = await this.#ender.end(sandbox_id);
+  async end(sandbox_id: string, fence?: Fence): Promise<RuntimeEnd> {
+    const ended = await this.#ender.end(sandbox_id, fence);
     this.#egress.close(sandbox_id);
     return ended;
   }
 
   /** See `KubernetesEnder.handOver`. */
-  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
-    yield* this.#ender.handOver(sandbox_id, trust);
+  async *handOver(...given: Parameters<Runtime['handOver']>): AsyncGenerator<UndeliveredPage> {
+    yield* this.#ender.handOver(...given);
   }
 
   /** See `KubernetesEnder.remove`. */
-  async remove(sandbox_id: string): Promise<void> {
-    await this.#ender.remove(sandbox_id);
+  async remove(sandbox_id: string, fence?: Fence): Promise<void> {
+    await this.#ender.remove(sandbox_id, fence);
     this.#egress.close(sandbox_id);
+  }
+
+  /** Notes the number in the sandbox's record. */
+  async fenceOff(sandbox_id: string, number: number): Promise<void> {
+    await this.#records.noteTaken(sandbox_id, number);
   }
 
   /** See `RunningSandboxes.inspect`. */

@@ -23,6 +23,8 @@ export interface KubernetesRecord {
   persists: Persistence;
   /** The last state requested: the answer while its daemon gives none. */
   is_paused: boolean;
+  /** The highest number of an operation on it that a replica has taken over; missing before the first. */
+  taken_by?: number;
 }
 
 /** A record as it was read: a change of it holds only if nobody else has changed it since. */
@@ -90,6 +92,21 @@ export class Records {
     this.#known.set(sandbox_id, name);
   }
 
+  /** Notes that an operation was taken over, with its number, unless a higher one is noted; nothing where there is no record. */
+  async noteTaken(sandbox_id: string, number: number): Promise<void> {
+    for (;;) {
+      const found = await this.read(sandbox_id);
+      if (found === null || takenBy(found) >= number) return;
+      try {
+        await this.change(found, { taken_by: number });
+        return;
+      } catch (error) {
+        // The operation's last owner was at work: it is read again.
+        if (!(error instanceof ApiError) || error.code !== 'conflict') throw error;
+      }
+    }
+  }
+
   /** Changes a record. Throws `conflict` if it was changed or removed since it was read. */
   async change({ record, claim }: FoundRecord, change: Partial<KubernetesRecord>): Promise<FoundRecord> {
     const annotations = annotationsOf({ ...record, ...change });
@@ -110,6 +127,11 @@ export class Records {
     }
     throw new ApiError('conflict', 'The sandbox was changed by another operation.');
   }
+}
+
+/** The highest number of an operation that was taken over; 0 for none. */
+export function takenBy(found: FoundRecord | null): number {
+  return found?.record.taken_by ?? 0;
 }
 
 /** The record in a claim; null for a claim of somebody else. */

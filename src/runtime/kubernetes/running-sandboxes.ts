@@ -8,13 +8,14 @@ import {
   isSuccess,
   stateIn,
 } from '../daemon-requests.ts';
-import type { Liveness, RuntimeChange, RuntimeState } from '../runtime.ts';
+import type { Fence, Liveness, RuntimeChange, RuntimeState } from '../runtime.ts';
+import { stepsOf } from '../steps.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
 import type { Keepers } from './keepers.ts';
 import { isSilent, isUp } from './pod-state.ts';
 import type { Pods } from './pods.ts';
-import type { Records } from './records.ts';
+import { type Records, takenBy } from './records.ts';
 import { resizePod } from './resize.ts';
 
 /** What `RunningSandboxes` works with. */
@@ -70,12 +71,20 @@ export class RunningSandboxes {
   }
 
   /** Stops or continues a sandbox's processes; resolves once the event of that is committed. */
-  async setPaused(sandbox_id: string, is_paused: boolean, reason: string | null): Promise<RuntimeChange> {
+  async setPaused(
+    sandbox_id: string,
+    is_paused: boolean,
+    reason: string | null,
+    fence?: Fence,
+  ): Promise<RuntimeChange> {
     const { records } = this.#parts;
     const path = is_paused ? '/sandbox/pause' : '/sandbox/resume';
     // Read first: nothing is changed that could not be recorded.
     const found = await records.read(sandbox_id);
+    const begin = stepsOf(fence, () => takenBy(found));
+    await begin('ask the daemon');
     const changed = await this.#changeThroughDaemon(sandbox_id, 'POST', path, { reason });
+    await begin('record the change');
     if (changed === 'done' && found !== null) await records.change(found, { is_paused });
     return changed;
   }
@@ -84,18 +93,23 @@ export class RunningSandboxes {
   async change(
     sandbox_id: string,
     { env, memory_mib }: { env?: Record<string, string>; memory_mib?: number },
+    fence?: Fence,
   ): Promise<RuntimeChange> {
     const { client, pods, records } = this.#parts;
     const found = await records.read(sandbox_id);
     if (!found) return 'unknown';
     const life = await this.liveness(sandbox_id);
     if (life !== 'alive') return life;
+    const begin = stepsOf(fence, () => takenBy(found));
     if (memory_mib !== undefined && memory_mib !== found.record.memory_mib) {
       const { claim, record } = found;
+      await begin('limit the memory');
       await resizePod(client, pods, { claim, record: { ...record, memory_mib } });
+      await begin('record the memory');
       await records.change(found, { memory_mib });
     }
     if (env === undefined) return 'done';
+    await begin('replace the environment');
     const answer = await this.#askDaemon(sandbox_id, 'PUT', '/sandbox/env', { env: {} });
     return this.#changeThroughDaemon(sandbox_id, 'PUT', '/sandbox/env', environmentBody(answer, env));
   }

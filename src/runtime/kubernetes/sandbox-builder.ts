@@ -5,7 +5,8 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { hold, requestDaemon } from '../control-client.ts';
 import { DAEMON_CHANGE_TIMEOUT_MS, daemonError, initBody, isSuccess } from '../daemon-requests.ts';
-import type { MadeSandbox, RuntimeSpec } from '../runtime.ts';
+import type { Fence, ForkFences, MadeSandbox, RuntimeSpec } from '../runtime.ts';
+import { type Begin, stepsOf } from '../steps.ts';
 import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
 import type { Pod, VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
@@ -18,7 +19,14 @@ import { hasUserNamespace, NO_USER_NAMESPACES } from './persistent-roots.ts';
 import { withNetwork } from './pod-egress.ts';
 import type { Pods } from './pods.ts';
 import type { Pool } from './pool.ts';
-import { annotationsOf, type FoundRecord, foundIn, type KubernetesRecord, type Records } from './records.ts';
+import {
+  annotationsOf,
+  type FoundRecord,
+  foundIn,
+  type KubernetesRecord,
+  type Records,
+  takenBy,
+} from './records.ts';
 import { applyFinalResources } from './resize.ts';
 import { isPodLost } from './running-sandboxes.ts';
 import { orVolumeProblem } from './volume-trouble.ts';
@@ -42,6 +50,16 @@ export interface KubernetesBuilderParts {
   remove: (sandbox_id: string) => Promise<void>;
 }
 
+/** What is built: of which template, in place of what remains, and how its daemon gets what is its own. */
+interface Building {
+  spec: RuntimeSpec;
+  template: SandboxTemplate;
+  remains: FoundRecord | null;
+  is_fork: boolean;
+  begin: Begin;
+  fill: (keeper: KeeperClient) => Promise<void>;
+}
+
 /** Creates sandboxes in the cluster, new ones and copies. If that fails, nothing of the sandbox is left. */
 export class KubernetesBuilder {
   readonly #parts: KubernetesBuilderParts;
@@ -54,10 +72,11 @@ export class KubernetesBuilder {
    * Creates a sandbox, or confirms that the existing one was made from the same spec; returns what it was made as. Errors
    * as in `SandboxBuilder.create`.
    */
-  async create(spec: RuntimeSpec): Promise<MadeSandbox> {
+  async create(spec: RuntimeSpec, fence?: Fence): Promise<MadeSandbox> {
     const template = templateOf(spec.template_id, this.#parts.templates);
     const { records, pods, keepers } = this.#parts;
     const found = await records.read(spec.sandbox_id);
+    const begin = stepsOf(fence, () => takenBy(found));
     if (found && found.record.state !== 'creating') {
       const pod = await pods.read(found.claim.name);
       if (
@@ -68,15 +87,16 @@ export class KubernetesBuilder {
         throw new ApiError('conflict', 'The sandbox has ended.');
       }
       // The daemon compares the spec with the one it was initialised with.
-      await this.#initialise(spec);
+      await this.#initialise(spec, begin);
       return madeAs(found);
     }
-    const made = found === null ? await this.#fromPool(spec) : null;
-    return made ?? this.#build(spec, template, found, false, () => this.#initialise(spec));
+    const made = found === null ? await this.#fromPool(spec, begin) : null;
+    const fill = () => this.#initialise(spec, begin);
+    return made ?? this.#build({ spec, template, remains: found, is_fork: false, begin, fill });
   }
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
-  async copy(source_id: string, spec: RuntimeSpec): Promise<MadeSandbox> {
+  async copy(source_id: string, spec: RuntimeSpec, fences?: ForkFences): Promise<MadeSandbox> {
     const { keepers, pods, records } = this.#parts;
     const named = templateOf(spec.template_id, this.#parts.templates);
     const found = await records.read(source_id);
@@ -87,11 +107,17 @@ export class KubernetesBuilder {
       persistent_root,
       image: (source && pinnedImage(source)) ?? named.image,
     };
-    return this.#build(spec, template, await records.read(spec.sandbox_id), true, async (keeper) => {
+    const remains = await records.read(spec.sandbox_id);
+    const begin = stepsOf(fences?.child, () => takenBy(remains));
+    const fill = async (keeper: KeeperClient) => {
       if (persistent_root) checkSameImage(source, await pods.read(objectName(spec.sandbox_id)));
+      await stepsOf(fences?.source, () => takenBy(found))('hold the source');
+      await begin('copy the volume');
       await this.#copyVolume(source_id, keeper, persistent_root);
+      await begin('start the daemon');
       await keeper.begin();
-      await this.#initialise(spec);
+      await this.#initialise(spec, begin);
+      await begin('pause the copy');
       const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
         method: 'POST',
         path: '/sandbox/pause',
@@ -99,14 +125,16 @@ export class KubernetesBuilder {
         within_ms: DAEMON_CHANGE_TIMEOUT_MS,
       });
       if (!isSuccess(answer)) throw daemonError(answer);
-    });
+    };
+    return this.#build({ spec, template, remains, is_fork: true, begin, fill });
   }
 
   /** Null where no Pod that waits can be this sandbox. */
-  async #fromPool(spec: RuntimeSpec): Promise<MadeSandbox | null> {
+  async #fromPool(spec: RuntimeSpec, begin: Begin): Promise<MadeSandbox | null> {
     const { keepers, pool, remove, log } = this.#parts;
     const { sandbox_id } = spec;
     try {
+      await begin('take a Pod that waits');
       const taken = await pool.take(
         spec,
         recordOf(spec, templateOf(spec.template_id, this.#parts.templates)),
@@ -114,8 +142,8 @@ export class KubernetesBuilder {
       if (taken === null) return null;
       const { found, host } = taken;
       keepers.remember(sandbox_id, { host, key: await keepers.keyOf(found.claim.name) });
-      await this.#initialise(spec);
-      await this.#finish(found, false);
+      await this.#initialise(spec, begin);
+      await this.#finish(found, false, begin);
       return madeAs(found);
     } catch (error) {
       await remove(sandbox_id);
@@ -125,22 +153,22 @@ export class KubernetesBuilder {
     }
   }
 
-  async #build(
-    spec: RuntimeSpec,
-    template: SandboxTemplate,
-    remains: FoundRecord | null,
-    is_fork: boolean,
-    fill: (keeper: KeeperClient) => Promise<void>,
-  ): Promise<MadeSandbox> {
+  async #build({ spec, template, remains, is_fork, begin, fill }: Building): Promise<MadeSandbox> {
     const { client, pods, keepers, settings, clock, remove } = this.#parts;
     const { sandbox_id } = spec;
-    if (remains !== null) await remove(sandbox_id);
+    if (remains !== null) {
+      await begin('remove what was left');
+      await remove(sandbox_id);
+    }
     if (spec.network_mode === 'block-all') await checkBlocked(client, labelsOf(sandbox_id));
     try {
+      await begin('make the volume claim');
       const found = await this.#makeVolumeClaim(spec, template);
       const { claim } = found;
       const key = kernelRandom(KEY_BYTES);
+      await begin('make the secret');
       await client.create(client.path('secrets'), secretManifest(claim, key));
+      await begin('make the Pod');
       const manifest = podManifest(spec, claim, template, settings, is_fork);
       const pod = await pods.create(withNetwork(manifest, spec));
       if (template.persistent_root && !hasUserNamespace(pod)) {
@@ -156,7 +184,7 @@ export class KubernetesBuilder {
       const filled = keeper.untilReached().then(() => fill(keeper));
       await Promise.race([filled, failed]).finally(() => over.abort());
       await filled;
-      await this.#finish(found, is_fork);
+      await this.#finish(found, is_fork, begin);
       return madeAs(found);
     } catch (error) {
       await remove(sandbox_id);
@@ -178,16 +206,18 @@ export class KubernetesBuilder {
   }
 
   /** The sandbox begins: what was its start's is taken from it, and its record says that it exists. */
-  async #finish(found: FoundRecord, is_paused: boolean): Promise<void> {
+  async #finish(found: FoundRecord, is_paused: boolean, begin: Begin): Promise<void> {
     const { client, records } = this.#parts;
+    await begin('record the sandbox');
     await Promise.all([
       applyFinalResources(client, found),
       records.change(found, { state: 'created', is_paused }),
     ]);
   }
 
-  async #initialise(spec: RuntimeSpec): Promise<void> {
+  async #initialise(spec: RuntimeSpec, begin: Begin): Promise<void> {
     const { keepers, webhook_cidrs } = this.#parts;
+    await begin('initialise the daemon');
     const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
       method: 'POST',
       path: '/sandbox/init',

@@ -55,7 +55,13 @@ export class FrozenGroups {
   /** Lets a sandbox's processes run again. Idempotent. */
   thaw(sandbox_id: string): void {
     const group = this.#groupOf(sandbox_id);
-    if (group !== null && existsSync(group)) writeFileSync(join(group, 'cgroup.freeze'), '0');
+    if (group === null || !existsSync(group)) return;
+    try {
+      writeFileSync(join(group, 'cgroup.freeze'), '0');
+    } catch (error) {
+      // Somebody else has removed it meanwhile.
+      if (existsSync(group)) throw error;
+    }
   }
 
   /** Removes the groups of a sandbox whose processes have been killed. Idempotent; throws if one stays for 10 s. */

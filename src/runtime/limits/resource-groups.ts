@@ -210,12 +210,23 @@ function set(file: string, content: string): void {
 
 /** Kills the processes in a group. */
 function killAll(group: string): void {
-  for (const pid of readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)) {
+  for (const pid of pidsIn(group)) {
     try {
       process.kill(Number(pid), 'SIGKILL');
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
+  }
+}
+
+/** Nobody is in a group that somebody else has removed meanwhile. */
+function pidsIn(group: string): string[] {
+  try {
+    return readFileSync(join(group, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (['ENOENT', 'ENODEV'].includes(code)) return [];
+    throw error;
   }
 }
 

@@ -11,6 +11,8 @@ import type { LocalNetworks } from '../networks/local-networks.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';
 import type {
+  Fence,
+  ForkFences,
   HandOverTrust,
   Liveness,
   MadeSandbox,
@@ -22,6 +24,7 @@ import type {
   RuntimeState,
   UndeliveredPage,
 } from '../runtime.ts';
+import { stepsOf } from '../steps.ts';
 import type { Isolation } from '../walls/isolation.ts';
 import { SandboxUsers } from '../walls/sandbox-users.ts';
 import { LocalNode } from './local-node.ts';
@@ -158,8 +161,8 @@ export class LocalRuntime implements Runtime {
   }
 
   /** Creates a sandbox; the same spec again confirms it. Errors as in `SandboxBuilder.create`. */
-  async create(spec: RuntimeSpec): Promise<MadeSandbox> {
-    await this.#builder.create(this.#files(spec.sandbox_id), spec);
+  async create(spec: RuntimeSpec, fence?: Fence): Promise<MadeSandbox> {
+    await this.#builder.create(this.#files(spec.sandbox_id), spec, fence);
     return this.#made(spec.sandbox_id);
   }
 
@@ -168,21 +171,21 @@ export class LocalRuntime implements Runtime {
   }
 
   /** Freezes a sandbox; resolves once `sandbox.paused` is committed. */
-  async pause(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return setSandboxPaused(this.#files(sandbox_id), true, reason, this.#parts);
+  async pause(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
+    return setSandboxPaused(this.#files(sandbox_id), true, reason, this.#parts, fence);
   }
 
   /** Unfreezes a sandbox; resolves once `sandbox.resumed` is committed. */
-  async resume(sandbox_id: string, reason: string | null): Promise<RuntimeChange> {
-    return setSandboxPaused(this.#files(sandbox_id), false, reason, this.#parts);
+  async resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
+    return setSandboxPaused(this.#files(sandbox_id), false, reason, this.#parts, fence);
   }
 
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */
-  async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
+  async fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork> {
     const source = this.#files(source_id);
     const life = await livenessOf(source.readRecord());
     if (life !== 'alive') return { outcome: life };
-    await this.#builder.copy(source, this.#files(child.sandbox_id), child);
+    await this.#builder.copy(source, this.#files(child.sandbox_id), child, fences);
     return { outcome: 'created', ...this.#made(child.sandbox_id) };
   }
 
@@ -190,16 +193,21 @@ export class LocalRuntime implements Runtime {
   async change(
     sandbox_id: string,
     { env, memory_mib }: { env?: Record<string, string>; memory_mib?: number },
+    fence?: Fence,
   ): Promise<RuntimeChange> {
     const files = this.#files(sandbox_id);
+    const begin = stepsOf(fence, () => files.takenBy());
     const record = files.readRecord();
     if (record === null) return 'unknown';
     if (await isLost(record)) return 'lost';
     if (memory_mib !== undefined) {
+      await begin('limit the memory');
       this.#parts.groups.limit(sandbox_id, { ...record, memory_mib });
       updateRecord(files, { memory_mib });
     }
-    return env === undefined ? 'done' : replaceEnvironment(files, env);
+    if (env === undefined) return 'done';
+    await begin('replace the environment');
+    return replaceEnvironment(files, env);
   }
 
   /** See `readLifecycle`. */
@@ -208,24 +216,29 @@ export class LocalRuntime implements Runtime {
   }
 
   /** See `SandboxEnder.end`. */
-  async end(sandbox_id: string): Promise<RuntimeEnd> {
-    const ended = await this.#ender.end(this.#files(sandbox_id));
+  async end(sandbox_id: string, fence?: Fence): Promise<RuntimeEnd> {
+    const ended = await this.#ender.end(this.#files(sandbox_id), fence);
     this.#egress.close(sandbox_id);
     return ended;
   }
 
   /** See `undeliveredOf`. */
-  async *handOver(sandbox_id: string, trust: HandOverTrust): AsyncGenerator<UndeliveredPage> {
-    yield* undeliveredOf(this.#files(sandbox_id), trust, this.#parts);
+  async *handOver(sandbox_id: string, trust: HandOverTrust, fence?: Fence): AsyncGenerator<UndeliveredPage> {
+    yield* undeliveredOf(this.#files(sandbox_id), trust, this.#parts, fence);
   }
 
   /** See `SandboxEnder.remove`. */
-  async remove(sandbox_id: string): Promise<void> {
-    await this.#remove(this.#files(sandbox_id));
+  async remove(sandbox_id: string, fence?: Fence): Promise<void> {
+    await this.#remove(this.#files(sandbox_id), fence);
   }
 
-  async #remove(files: SandboxFiles): Promise<void> {
-    await this.#ender.remove(files);
+  /** Notes the number in the sandbox's folder. */
+  async fenceOff(sandbox_id: string, number: number): Promise<void> {
+    this.#files(sandbox_id).noteTaken(number);
+  }
+
+  async #remove(files: SandboxFiles, fence?: Fence): Promise<void> {
+    await this.#ender.remove(files, fence);
     this.#egress.close(files.sandbox_id);
   }
 

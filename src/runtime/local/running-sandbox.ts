@@ -11,7 +11,8 @@ import {
   stateIn,
 } from '../daemon-requests.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
-import type { LifecyclePage, Liveness, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
+import type { Fence, LifecyclePage, Liveness, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
+import { stepsOf } from '../steps.ts';
 import { isProcessAlive } from './host-process.ts';
 import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
 
@@ -90,16 +91,23 @@ export async function setSandboxPaused(
   is_paused: boolean,
   reason: string | null,
   { groups, clock }: { groups: ResourceGroups; clock: Clock },
+  fence?: Fence,
 ): Promise<RuntimeChange> {
+  const begin = stepsOf(fence, () => files.takenBy());
   const { sandbox_id } = files;
   const { frozen } = groups;
   const { daemon, is_paused: was_paused } = files.readRecord() ?? {};
   const change = (to: boolean) =>
     changeThroughDaemon(files, 'POST', to ? '/sandbox/pause' : '/sandbox/resume', { reason });
   const freeze = async () => {
+    await begin('freeze the processes');
     if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
   };
-  if (!is_paused) frozen.thaw(sandbox_id);
+  if (!is_paused) {
+    await begin('thaw the processes');
+    frozen.thaw(sandbox_id);
+  }
+  await begin('ask the daemon');
   const changed = await change(is_paused).catch(async (error) => {
     if (was_paused) await freeze();
     throw error;
@@ -107,11 +115,13 @@ export async function setSandboxPaused(
   if (changed !== 'done') return changed;
   if (is_paused) {
     await freeze().catch(async (error) => {
+      await begin('take the pause back');
       frozen.thaw(sandbox_id);
       await change(false);
       throw error;
     });
   }
+  await begin('record the change');
   updateRecord(files, { is_paused });
   return changed;
 }

@@ -10,7 +10,8 @@ import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks, SandboxNetwork } from '../networks/local-networks.ts';
 import { openStateDir, prepareRootfs } from '../rootfs.ts';
-import type { RuntimeSpec } from '../runtime.ts';
+import type { Fence, ForkFences, RuntimeSpec } from '../runtime.ts';
+import { type Begin, stepsOf } from '../steps.ts';
 import type { Isolation } from '../walls/isolation.ts';
 import type { SandboxUsers } from '../walls/sandbox-users.ts';
 import { launchDaemon, revokeControl } from './launch.ts';
@@ -45,27 +46,43 @@ export class SandboxBuilder {
    * Creates a sandbox, or confirms that the existing one was made from the same spec. Throws `conflict` if the existing
    * one has ended or differs, `invalid_request` for a spec that its daemon refuses, and `internal_error`.
    */
-  async create(files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
+  async create(files: SandboxFiles, spec: RuntimeSpec, fence?: Fence): Promise<void> {
+    const begin = stepsOf(fence, () => files.takenBy());
     const found = files.readRecord();
     if (found && found.state !== 'creating') {
       if (await isLost(found)) throw new ApiError('conflict', 'The sandbox has ended.');
       // The daemon compares the spec with the one it was initialised with.
-      return this.#initialise(files, spec, found);
+      return this.#initialise(files, spec, found, begin);
     }
-    await this.#build(files, spec, async (user, network) => {
+    await this.#build(files, spec, begin, async (user, network) => {
+      await begin('prepare the root');
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
-      await this.#launch(files, spec, user, network);
+      await this.#launch(files, spec, begin, user, network);
     });
   }
 
   /** Creates a paused copy of a living sandbox. Throws `internal_error` and what the source's daemon refuses. */
-  async copy(source: SandboxFiles, files: SandboxFiles, spec: RuntimeSpec): Promise<void> {
-    await this.#build(files, spec, async (user, network) => {
-      await this.#copyRoot(source, files, user);
+  async copy(
+    source: SandboxFiles,
+    files: SandboxFiles,
+    spec: RuntimeSpec,
+    fences?: ForkFences,
+  ): Promise<void> {
+    const begin = stepsOf(fences?.child, () => files.takenBy());
+    await this.#build(files, spec, begin, async (user, network) => {
+      await this.#copyRoot(
+        source,
+        files,
+        user,
+        stepsOf(fences?.source, () => source.takenBy()),
+      );
+      await begin('prepare the root');
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
-      await this.#launch(files, spec, user, network);
+      await this.#launch(files, spec, begin, user, network);
+      await begin('pause the copy');
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
       if (paused === 'lost') throw new ApiError('internal_error', "The fork's daemon has died.");
+      await begin('record the pause');
       updateRecord(files, { is_paused: true });
     });
   }
@@ -73,13 +90,17 @@ export class SandboxBuilder {
   async #build(
     files: SandboxFiles,
     spec: RuntimeSpec,
+    begin: Begin,
     build: (user: number | null, network: SandboxNetwork) => Promise<void>,
   ): Promise<void> {
     const { remove, disks, networks, users } = this.#parts;
+    await begin('remove what was left');
     await remove(files);
     try {
+      await begin('make the directory');
       mkdirSync(files.directory, { mode: 0o700 });
-      const [network] = await allEnded([networks.attach(files, spec), disks.make(files, spec.disk_mib)]);
+      const attached = begin('attach the network').then(() => networks.attach(files, spec));
+      const [network] = await allEnded([attached, disks.make(files, spec.disk_mib, begin)]);
       await build(users.pick(), network);
     } catch (error) {
       await remove(files);
@@ -90,6 +111,7 @@ export class SandboxBuilder {
   async #launch(
     files: SandboxFiles,
     spec: RuntimeSpec,
+    begin: Begin,
     user: number | null,
     network: SandboxNetwork,
   ): Promise<void> {
@@ -115,17 +137,27 @@ export class SandboxBuilder {
       webhook_authority:
         webhook && network.webhook_egress === 'manager' ? authorityOf(new URL(webhook.url)) : null,
     };
+    await begin('record the beginning');
     files.writeRecord(record);
+    await begin('start the daemon');
     record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id, memory_mib), user);
-    await this.#initialise(files, spec, record);
+    await this.#initialise(files, spec, record, begin);
+    await begin('take away control');
     revokeControl(files);
     groups.limit(sandbox_id, record);
+    await begin('record the sandbox');
     record.state = 'created';
     files.writeRecord(record);
     openEgress(files, record);
   }
 
-  async #initialise(files: SandboxFiles, spec: RuntimeSpec, record: LocalRecord): Promise<void> {
+  async #initialise(
+    files: SandboxFiles,
+    spec: RuntimeSpec,
+    record: LocalRecord,
+    begin: Begin,
+  ): Promise<void> {
+    await begin('initialise the daemon');
     const egress = record.webhook_authority ? 'manager' : 'direct';
     const answer = await requestDaemon(files.socket_address, {
       method: 'POST',
@@ -140,8 +172,14 @@ export class SandboxBuilder {
    * The source is held quiescent from before the first file is read until after the last. Its processes may have evaded
    * that, as with a timer that sends SIGCONT: what they change meanwhile harms nobody but the copy.
    */
-  async #copyRoot(source: SandboxFiles, target: SandboxFiles, user: number | null): Promise<void> {
+  async #copyRoot(
+    source: SandboxFiles,
+    target: SandboxFiles,
+    user: number | null,
+    begin: Begin,
+  ): Promise<void> {
     const { groups, clock } = this.#parts;
+    await begin('hold the source');
     const held = await hold(source.socket_address, DAEMON_CHANGE_TIMEOUT_MS);
     if ('outcome' in held) throw daemonError(held);
     let state_dir: number | null = null;
@@ -149,14 +187,21 @@ export class SandboxBuilder {
       state_dir = openStateDir(source.rootfs);
       if (state_dir === null) throw new ApiError('internal_error', 'The source has lost its outbox.');
       const { daemon } = source.readRecord() ?? {};
+      await begin('freeze the source');
       if (daemon) await groups.frozen.freeze(source.sandbox_id, daemon, clock);
+      await begin('copy the root');
       await copyRootfs(source.rootfs, state_dir, target.rootfs, user);
       if (!held.isKept()) {
         throw new ApiError('internal_error', 'The source resumed while it was being copied.');
       }
     } finally {
       if (state_dir !== null) closeSync(state_dir);
-      if (!source.readRecord()?.is_paused) groups.frozen.thaw(source.sandbox_id);
+      // Of a source that another replica has meanwhile, that one decides.
+      const is_ours = await begin('thaw the source').then(
+        () => true,
+        () => false,
+      );
+      if (is_ours && !source.readRecord()?.is_paused) groups.frozen.thaw(source.sandbox_id);
       await held.release();
     }
   }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { askToStop, STOP_TIMEOUT_MS } from '../daemon-requests.ts';
@@ -5,7 +6,8 @@ import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import { runTool } from '../disk/tool.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks } from '../networks/local-networks.ts';
-import type { RuntimeEnd } from '../runtime.ts';
+import type { Fence, RuntimeEnd } from '../runtime.ts';
+import { type Begin, stepsOf } from '../steps.ts';
 import { killMarked, waitForExit } from './host-process.ts';
 import { isLost } from './running-sandbox.ts';
 import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
@@ -30,32 +32,47 @@ export class SandboxEnder {
   }
 
   /** Ends the sandbox's processes and its daemon; nothing of it runs afterwards. Idempotent. */
-  async end(files: SandboxFiles): Promise<RuntimeEnd> {
+  async end(files: SandboxFiles, fence?: Fence): Promise<RuntimeEnd> {
+    const begin = stepsOf(fence, () => files.takenBy());
     const record = files.readRecord();
     if (!record || record.state === 'creating') {
+      await begin('kill what was not complete');
       await this.#kill(files);
       return { outcome: 'absent' };
     }
     if (record.state === 'ended') return { outcome: record.outcome ?? 'lost' };
-    const outcome = await this.#stop(files, record);
+    const outcome = await this.#stop(files, record, begin);
+    await begin('kill what still runs');
     await this.#kill(files);
+    await begin('record the end');
     files.writeRecord({ ...record, state: 'ended', outcome });
     return { outcome };
   }
 
-  /** Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent. */
-  async remove(files: SandboxFiles): Promise<void> {
+  /**
+   * Kills what still runs of a sandbox and removes its directory; a damaged outbox is preserved. Idempotent, also while
+   * another replica does the same.
+   */
+  async remove(files: SandboxFiles, fence?: Fence): Promise<void> {
+    const begin = stepsOf(fence, () => files.takenBy());
+    await begin('kill the sandbox');
     await this.#kill(files);
+    await begin('detach the network');
     await this.#parts.networks.detach(files);
+    await begin('keep a damaged outbox');
     await this.#parts.damaged.preserve(files);
+    await begin('unmount the disk');
     await this.#parts.disks.detach(files);
+    await begin('remove the directory');
     await removeDirectory(files.directory);
   }
 
-  async #stop(files: SandboxFiles, record: LocalRecord): Promise<'killed' | 'lost'> {
+  async #stop(files: SandboxFiles, record: LocalRecord, begin: Begin): Promise<'killed' | 'lost'> {
     // A daemon that is gone after `ending` was written has ended on request, of this call or an earlier one.
     if (await isLost(record)) return record.state === 'ending' ? 'killed' : 'lost';
+    await begin('record that it ends');
     files.writeRecord({ ...record, state: 'ending' });
+    await begin('ask the daemon to stop');
     this.#parts.groups.frozen.thaw(files.sandbox_id);
     const { clock, log } = this.#parts;
     const is_accepted = await askToStop(files.socket_address);
@@ -84,5 +101,5 @@ export async function removeDirectory(directory: string): Promise<void> {
   // An owner without permissions in its own directory grants them to itself first.
   await runTool('chmod', '-R', 'u+rwX', '--', directory);
   const why = await runTool('rm', '-rf', '--', directory);
-  if (why !== null) throw new Error(`${directory} cannot be removed: ${why}`);
+  if (why !== null && existsSync(directory)) throw new Error(`${directory} cannot be removed: ${why}`);
 }

@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { replaceFileNow } from '../../base/durable-file.ts';
 import type { ProcessIdentity } from './host-process.ts';
@@ -31,6 +40,8 @@ export interface LocalRecord {
 
 /** The file that holds a sandbox's disk, in its directory. */
 export const DISK_IMAGE = 'disk.img';
+
+const TAKEN = /^taken-(\d{1,15})$/;
 
 /** The daemon's log is emptied when it is longer than this. */
 const LOG_MAX_BYTES = 4 * 1024 * 1024;
@@ -112,6 +123,26 @@ export class SandboxFiles {
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC' || !existsSync(this.log)) throw error;
       truncateSync(this.log);
       replaceFileNow(this.#record, content);
+    }
+  }
+
+  /** The highest number of an operation on it that a replica has taken over; 0 for none. */
+  takenBy(): number {
+    try {
+      const numbers = readdirSync(this.directory).map((name) => Number(TAKEN.exec(name)?.[1] ?? 0));
+      return Math.max(0, ...numbers);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+      throw error;
+    }
+  }
+
+  /** Notes such a number, in the name of an empty file: an earlier one that is noted later changes nothing. */
+  noteTaken(number: number): void {
+    try {
+      closeSync(openSync(join(this.directory, `taken-${number}`), 'a', 0o600));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
   }
 

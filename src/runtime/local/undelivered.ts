@@ -19,7 +19,8 @@ import { HANDED_OVER_FILES } from '../../outbox/sqlite/undelivered/undelivered-r
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import { runTool } from '../disk/tool.ts';
 import { openStateDir } from '../rootfs.ts';
-import type { HandOverTrust, UndeliveredPage } from '../runtime.ts';
+import type { Fence, HandOverTrust, UndeliveredPage } from '../runtime.ts';
+import { stepsOf } from '../steps.ts';
 import type { SandboxFiles } from './sandbox-files.ts';
 
 /** Cannot be the id of a sandbox. */
@@ -68,13 +69,17 @@ export async function* undeliveredOf(
   files: SandboxFiles,
   trust: HandOverTrust,
   { clock, disks }: { clock: Clock; disks: Pick<SandboxDisks, 'attach'> },
+  fence?: Fence,
 ): AsyncGenerator<UndeliveredPage> {
   const { sandbox_id } = files;
   const record = files.readRecord();
   if (!record || record.state === 'creating') return;
   if (record.state !== 'ended') throw new ApiError('conflict', 'The sandbox has not ended.');
+  const begin = stepsOf(fence, () => files.takenBy());
+  await begin('mount the disk again');
   const why = await disks.attach(files);
   if (why !== null) throw new Error(`the disk cannot be mounted: ${why}`);
+  await begin('take the outbox');
   const state_dir = takeOutbox(files);
   if (state_dir === null) {
     const trouble = 'the state directory and its records are missing';
@@ -82,8 +87,10 @@ export async function* undeliveredOf(
     return;
   }
   const record_key = record.has_record_key ? trust.record_key : null;
+  await begin('read the outbox');
   for await (const page of readUndeliveredApart({ ...trust, sandbox_id, record_key, state_dir }, clock)) {
     if (page.trouble !== null) noteDamage(files);
+    await begin('hand a page over');
     yield page;
   }
 }

@@ -34,14 +34,15 @@ describe('an operation', () => {
 
   it('of this replica is abandoned if it is not being carried out, once its commit must have been answered', async () => {
     const { operations, services, clock } = await scriptedParts();
-    const { owner, until_ms } = operations.lease();
+    const lease = operations.lease();
+    const { owner, until_ms } = lease;
     expect([owner, until_ms - clock.wallMs()]).toEqual([services.replica, LEASE_MS]);
     const row = rowOf('a', { operation: 'pausing', operation_owner: owner, operation_until_ms: until_ms });
     expect(operations.isAbandoned(row)).toBe(false);
     await clock.advance(3_000);
     expect(operations.isAbandoned(row)).toBe(true);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const running = operations.run('a', () => promise);
+    const running = operations.run(row, operations.lease(), () => promise);
     expect([operations.isUnderWay('a'), operations.isAbandoned(row)]).toEqual([true, false]);
     resolve();
     await running;
@@ -65,14 +66,42 @@ describe('an operation', () => {
     expect(await rowNow()).toMatchObject({ status: 'paused', operation: null, operation_until_ms: null });
   });
 
+  it('lets no step begin once its lease has ended, or another replica has it', async () => {
+    const { operations, services, clock } = await scriptedParts();
+    const { store } = services;
+    const left = { operation: 'pausing', operation_owner: services.replica, operation_until_ms: 1 } as const;
+    const [frozen, renewed, taken] = ['frozen', 'renewed', 'taken'].map((id) => rowOf(id, left));
+    const lost = { code: 'unavailable', details: { retry_after_s: 1 } };
+    for (const row of [frozen, renewed, taken] as ManagedSandboxRow[]) {
+      await store.write((tx) => store.insert(tx, row));
+      await operations.run(row, operations.lease(), async (held) => {
+        await held.check('a step');
+        if (row === taken) await store.takeOver(row, { owner: ELSEWHERE, until_ms: 9 }, clock.wallMs());
+        clock.freeze(LEASE_MS - 1);
+        await held.check('a step');
+        if (row === renewed) await operations.renew();
+        clock.freeze(1);
+        if (row === renewed) return held.check('a step');
+        await expect(held.check('a step')).rejects.toMatchObject(lost);
+        expect(operations.isUnderWay(row.sandbox_id)).toBe(false);
+      });
+    }
+    expect([...operations.lost.keys()]).toEqual(['frozen', 'taken']);
+  });
+
   it('cannot be ended by a replica that lost it', async () => {
     const { services } = await scriptedParts();
-    const { store } = services;
+    const { store, replica } = services;
     const operations = new Operations(services);
-    const row = rowOf('a', { operation: 'pausing', operation_owner: ELSEWHERE, operation_until_ms: 1 });
+    const row = rowOf('a', { operation: 'pausing', operation_owner: replica, operation_until_ms: 1 });
     await store.write((tx) => store.insert(tx, row));
-    const ending = store.write((tx) => operations.endOperation(tx, 'a', 'pausing', { status: 'paused' }));
-    await expect(ending).rejects.toMatchObject({ code: 'unavailable', details: { retry_after_s: 1 } });
+    await operations.run(row, operations.lease(), async (held) => {
+      await store.takeOver(row, { owner: replica, until_ms: 9 }, 0);
+      const ending = store.write((tx) => operations.endOperation(tx, held, { status: 'paused' }));
+      await expect(ending).rejects.toMatchObject({ code: 'unavailable', details: { retry_after_s: 1 } });
+      const confirming = store.write((tx) => operations.confirm(tx, held));
+      await expect(confirming).rejects.toMatchObject({ code: 'unavailable' });
+    });
     expect(await store.find(store.db, 'a', null)).toMatchObject({ status: 'running', operation: 'pausing' });
   });
 });

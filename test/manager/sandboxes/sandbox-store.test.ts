@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { IdempotencyStore } from '../../../src/manager/sandboxes/idempotency-store.ts';
-import type { ManagedSandboxRow } from '../../../src/manager/sandboxes/sandbox-store.ts';
+import type { ManagedSandboxRow, NumberedOperation } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { TRANSITIONS, type Verb } from '../../../src/manager/sandboxes/transitions.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
@@ -46,27 +46,33 @@ describeOnStores('the store of sandboxes', (fresh) => {
     }
   });
 
-  it('ends an operation only for its owner, or for one that took it over', async () => {
+  it('ends an operation only for whoever has its number: its owner, or one that took it over', async () => {
     const { store, housekeeping } = await storeWith(await fresh(), rowOf('a'));
     const row = (await store.write((tx) =>
       store.beginTransition(tx, 'pause', one('a'), LEASE),
     )) as ManagedSandboxRow;
-    const end = (owner: string) =>
-      store.write((tx) => store.endOperation(tx, 'a', 'pausing', owner, { status: 'paused' }));
-    expect(await end('replica_2')).toBeNull();
-    await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 });
+    const end = (held: NumberedOperation) =>
+      store.write((tx) => store.endOperation(tx, held, { status: 'paused' }));
+    expect(await end({ ...row, operation_fence: row.operation_fence + 1 })).toBeNull();
+    const { operation, operation_fence } = row;
+    expect(await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 })).toEqual([
+      { sandbox_id: 'a', operation, operation_fence },
+    ]);
     // It was renewed since it was read.
-    expect(await store.takeOver(row, { owner: 'replica_2', until_ms: 3_000 })).toBeNull();
+    expect(await store.takeOver(row, { owner: 'replica_2', until_ms: 3_000 }, 0)).toBeNull();
     const [seen] = await housekeeping.withOperation();
     const takers = await Promise.all(
       ['replica_2', 'replica_3'].map((owner) =>
-        store.takeOver(seen as ManagedSandboxRow, { owner, until_ms: 3_000 }),
+        store.takeOver(seen as ManagedSandboxRow, { owner, until_ms: 3_000 }, 0),
       ),
     );
     const [taker] = takers.filter((taken) => taken !== null);
     expect(takers.filter((taken) => taken !== null)).toHaveLength(1);
-    expect(await end('replica_1')).toBeNull();
-    expect(await end(taker?.operation_owner as string)).toMatchObject({ status: 'paused', operation: null });
+    expect(await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 })).toEqual([]);
+    expect(await store.write((tx) => store.isHeld(tx, row))).toBe(false);
+    expect(await end(row)).toBeNull();
+    expect(taker?.operation_fence).toBeGreaterThan(operation_fence);
+    expect(await end(taker as ManagedSandboxRow)).toMatchObject({ status: 'paused', operation: null });
     expect(await housekeeping.withOperation()).toEqual([]);
   });
 
@@ -76,11 +82,12 @@ describeOnStores('the store of sandboxes', (fresh) => {
     const keys = new IdempotencyStore(database.db);
     const key = { team_id: 'team_1', key: 'k', body_hash: 'h' };
     await store.write((tx) => keys.reserve(tx, key, 'a', 5));
-    await store.write((tx) => store.drop(tx, 'a', 'replica_2'));
+    const held = { sandbox_id: 'a', operation: 'claiming', operation_fence: 0 } as const;
+    expect(await store.write((tx) => store.drop(tx, { ...held, operation_fence: 1 }))).toBe(false);
     expect(await store.find(store.db, 'a', null)).not.toBeNull();
-    await store.write((tx) => store.drop(tx, 'b', 'replica_1'));
+    expect(await store.write((tx) => store.drop(tx, { ...held, sandbox_id: 'b' }))).toBe(false);
     expect(await store.find(store.db, 'b', null)).not.toBeNull();
-    await store.write((tx) => store.drop(tx, 'a', 'replica_1'));
+    expect(await store.write((tx) => store.drop(tx, held))).toBe(true);
     expect(await store.find(store.db, 'a', null)).toBeNull();
     expect(await store.write((tx) => keys.lookUp(tx, key, 0))).toEqual({ outcome: 'new' });
   });
@@ -141,9 +148,10 @@ describeOnStores('a list of sandboxes', (fresh) => {
     );
     const pairs = () => database.db.selectFrom('sandbox_metadata').select('sandbox_id').execute();
     expect((await store.list('team_1', { ...ALL, metadata: ['env:ci'] })).count).toBe(1);
-    await store.write((tx) => store.endDeletion(tx, 'ending', 'another', { deleted_at_ms: 6 }));
+    const held = { sandbox_id: 'ending', operation: 'cleaning', operation_fence: 0 } as const;
+    await store.write((tx) => store.endDeletion(tx, { ...held, operation_fence: 1 }, { deleted_at_ms: 6 }));
     expect(await pairs()).toHaveLength(2);
-    await store.write((tx) => store.endDeletion(tx, 'ending', 'me', { deleted_at_ms: 6 }));
+    await store.write((tx) => store.endDeletion(tx, held, { deleted_at_ms: 6 }));
     expect(await pairs()).toEqual([{ sandbox_id: 'purged' }]);
     expect((await store.findKept(store.db, 'ending', null))?.metadata).toBe(metadata);
     await housekeeping.purge(10, 100);

@@ -131,7 +131,7 @@ describe.skipIf(absent)(`the disk of a sandbox${absent ? ` (skipped: needs ${abs
     expect(leftOf(sandboxes.data_dir)).toEqual([]);
     const disks = new SandboxDisks(null);
     execFileSync('mkdir', ['-p', files.directory]);
-    await disks.make(files, 128);
+    await disks.make(files, 128, async () => {});
     expect(leftOf(sandboxes.data_dir)).not.toEqual([]);
     await runtime.create(spec('sbx-1'));
     await runtime.remove('sbx-1');

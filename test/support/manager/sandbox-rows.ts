@@ -13,6 +13,7 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     operation: null,
     operation_owner: null,
     operation_until_ms: null,
+    operation_fence: 0,
     auto_resume: 0,
     pod_name: 'pod',
     persistence: null,

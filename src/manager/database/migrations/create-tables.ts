@@ -46,6 +46,7 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .addColumn('operation', 'text')
     .addColumn('operation_owner', 'text')
     .addColumn('operation_until_ms', 'bigint')
+    .addColumn('operation_fence', 'bigint', (column) => column.notNull())
     .addColumn('auto_resume', 'integer', (column) => column.notNull())
     .addColumn('pod_name', 'text')
     .addColumn('runtime_generation', 'integer', (column) => column.notNull())
