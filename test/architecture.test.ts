@@ -51,9 +51,10 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
+  'manager/ownership': ['contract', 'base', 'runtime', 'manager/database'],
   'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
-  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/orphans', 'manager/api'],
+  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/ownership', 'manager/orphans', 'manager/api'],
 };
 
 /** The core of the manager: claims, transitions, deletion, outbox, quotas, usage, tokens, feed. `--runtime none` runs with it alone. */
@@ -89,9 +90,9 @@ const OWNERS: Record<string, RegExp> = {
   chokidar: /^src\/watch\//,
   picomatch: /^src\/watch\//,
   undici: /^src\/webhook\/(exchange|transport)\.ts$/,
-  'better-sqlite3': /^src\/(outbox\/sqlite\/|manager\/database\/)/,
+  'better-sqlite3': /^src\/(outbox\/sqlite\/|manager\/database\/|base\/file-lock\.ts$)/,
   kysely: /^src\/manager\//,
-  pg: /^src\/manager\/database\//,
+  pg: /^src\/manager\/(database|ownership)\//,
   ioredis: /^src\/manager\/quotas\//,
   yaml: /^src\/(manager\/config|ctl\/settings|runtime\/kubernetes\/api)\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,

@@ -72,6 +72,13 @@ export function overwriteFileNow(path: string, content: string): void {
   writeAndSync(file, content);
 }
 
+/** Makes a file with mode 0600 under any umask; SQLite gives the files beside it the same mode. Throws the system's error. */
+export function touch(path: string): void {
+  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  fchmodSync(file, 0o600);
+  closeSync(file);
+}
+
 /** Syncs a folder, so that the names in it survive a power cut. Throws the system's error. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);

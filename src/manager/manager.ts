@@ -10,6 +10,7 @@ import { TokenStore } from './database/token-store.ts';
 import { DatabaseWait } from './database-wait.ts';
 import { refuseExposure } from './exposure.ts';
 import { warnOfBandwidth } from './network-job.ts';
+import { holdDatabase } from './ownership/hold-database.ts';
 import { type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 
 /** The composition root: builds the parts, starts them in order and stops them in reverse order. */
@@ -19,6 +20,7 @@ export class Manager implements Service {
   readonly #services = new ServiceGroup();
   #server: ApiServer | null = null;
   #stopping: Promise<void> | null = null;
+  readonly #displaced = Promise.withResolvers<string>();
 
   constructor(given: ManagerParts) {
     this.#given = given;
@@ -28,6 +30,11 @@ export class Manager implements Service {
   /** The URL of the API once it has started, otherwise empty. */
   get url(): string {
     return this.#server?.url ?? '';
+  }
+
+  /** Resolves with a reason once another manager has taken the database: this one is to be stopped. Otherwise never. */
+  get displaced(): Promise<string> {
+    return this.#displaced.promise;
   }
 
   /** Starts everything; throws StartError with one line for the user, and then everything is stopped again. */
@@ -48,11 +55,16 @@ export class Manager implements Service {
   }
 
   async #start(): Promise<void> {
-    const { config, log, runtime } = this.#given;
+    const { config, clock, log, runtime } = this.#given;
     const services = this.#services;
     services.add(runtime);
     await runtime.start();
     const seal = openSeal(config.secret_key_file);
+    const hold = await this.#wait.until(() =>
+      holdDatabase({ url: config.database, is_alone: config.replicas === 1, clock, log }),
+    );
+    services.add({ stop: () => hold.release() });
+    void hold.displaced.then(this.#displaced.resolve);
     const database = await this.#wait.until(() => openDatabase(config.database));
     services.add({ stop: () => database.close() });
     const { db } = database;

@@ -27,6 +27,12 @@ export async function runManager(config: ManagerConfig, program: string): Promis
   };
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
+  void manager.displaced.then((reason) => {
+    if (is_ending) return;
+    is_ending = true;
+    log.fatal({ reason }, 'ending: the database is no longer held by this manager');
+    void manager.stop().then(() => end(1));
+  });
   process.on('uncaughtException', (error) => {
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     end(1);

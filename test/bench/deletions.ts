@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { verify } from '../../src/webhook/signature.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { RedisServer } from '../support/redis.ts';
 
 /**
  * Deletions against two replicas of the manager on PostgreSQL. First 100 with a consumer that hangs and as many with
@@ -44,6 +45,7 @@ const postgres = await startPostgres();
 const database = await postgres.database();
 const key = ['--secret-key-file', join(folder, 'key')];
 const consumer = await startConsumer();
+const redis = await RedisServer.start();
 const replicas = [await startManager(), await startManager()];
 const faults: string[] = [];
 try {
@@ -53,6 +55,7 @@ try {
 } finally {
   for (const { program } of replicas) program.kill('SIGKILL');
   consumer.close();
+  await redis.stop();
   await postgres.stop();
   rmSync(folder, { recursive: true, force: true });
 }
@@ -60,7 +63,8 @@ for (const fault of faults) console.error(fault);
 process.exit(faults.length > 0 ? 1 : 0);
 
 async function startManager(): Promise<{ program: ChildProcess; url: string; token: string }> {
-  const options = ['--database', database, ...key, '--runtime', 'none', '--replicas', '1'];
+  const shared = ['--redis', redis.url, '--replicas', '2'];
+  const options = ['--database', database, ...key, '--runtime', 'none', ...shared];
   const program = spawn(
     process.execPath,
     [PROGRAM, '--listen', '127.0.0.1:0', '--allow-webhook-cidr', '127.0.0.0/8', ...options],

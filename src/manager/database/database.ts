@@ -104,7 +104,8 @@ function openPostgres(url: string, onConnect: () => void): KyselyDialect {
   });
 }
 
-function connectionOptions(url: string): PoolConfig {
+/** How the manager connects to PostgreSQL. */
+export function connectionOptions(url: string): PoolConfig {
   return {
     connectionString: url,
     connectionTimeoutMillis: POSTGRES_WAIT_MS,

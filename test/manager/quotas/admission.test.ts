@@ -27,7 +27,7 @@ describeOnStores('admission of sandboxes', (fresh) => {
     const replicas = url.startsWith('sqlite:') ? 1 : 2;
     const file = { default_team_quotas: [{ dimension: 'active_sandboxes', limit_value: 3 }] };
     for (let i = 0; i < replicas; i++) {
-      const manager = await startManager(url, { folder, file });
+      const manager = await startManager(url, { folder, file, replicas });
       clients.push(await manager.client(TEAM, 'sandboxes:write', 'quota:read'));
     }
     await clients[0]?.claim();

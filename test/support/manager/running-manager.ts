@@ -33,7 +33,16 @@ export async function startManager(
     runtime = new NoRuntime(),
     clock = systemClock,
     folder = scratchFolder(),
-  }: { options?: Given; file?: Given; runtime?: Runtime; clock?: Clock; folder?: string } = {},
+    replicas = 1,
+  }: {
+    options?: Given;
+    file?: Given;
+    runtime?: Runtime;
+    clock?: Clock;
+    folder?: string;
+    /** Above 1: others may share the database; Redis, which programs need then, is not asked for. */
+    replicas?: number;
+  } = {},
 ): Promise<RunningManager> {
   const config = managerConfig(
     {
@@ -48,7 +57,12 @@ export async function startManager(
     {},
     file,
   );
-  const manager = new Manager({ config, log: pino({ level: 'silent' }), clock, runtime });
+  const manager = new Manager({
+    config: { ...config, replicas },
+    log: pino({ level: 'silent' }),
+    clock,
+    runtime,
+  });
   await manager.start();
   const stop = () => manager.stop();
   const clientOf = async (team_id: string, scopes: Scope[], is_internal: boolean) => {

@@ -1,7 +1,7 @@
-import { closeSync, constants, fchmodSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { replaceFileNow } from '../../../base/durable-file.ts';
+import { replaceFileNow, touch } from '../../../base/durable-file.ts';
 import { checkOutboxRow } from '../rows/outbox-row.ts';
 import { emptyOutbox, hasOwnSchema, prepareDatabase } from '../rows/schema.ts';
 import { damage } from '../store-errors.ts';
@@ -27,13 +27,6 @@ export function isSmallOutbox(state_dir: string): boolean {
   const path = databasePath(state_dir);
   const sizes = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0);
   return sizes.every((size) => size <= SMALL_BYTES);
-}
-
-/** Makes a file with mode 0600 under any umask; SQLite gives the files beside it the same mode. */
-export function touch(path: string): void {
-  const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-  fchmodSync(file, 0o600);
-  closeSync(file);
 }
 
 /** Opens or makes the database. Throws where SQLite cannot use it, or it cannot be what the outbox wrote. */

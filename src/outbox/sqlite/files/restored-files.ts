@@ -1,9 +1,9 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite, { type Database } from 'better-sqlite3';
-import { syncNow } from '../../../base/durable-file.ts';
+import { syncNow, touch } from '../../../base/durable-file.ts';
 import { damage } from '../store-errors.ts';
-import { DATABASE_FILES, databasePath, touch } from './database-file.ts';
+import { DATABASE_FILES, databasePath } from './database-file.ts';
 import { moveAside } from './set-aside.ts';
 
 /** A database that is written anew, whole and on stable storage: it takes the place of one that is gone. */
