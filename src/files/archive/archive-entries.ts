@@ -80,7 +80,7 @@ export async function* archiveEntries(data: AsyncIterable<Buffer>): AsyncGenerat
   try {
     for (let entry = await reader.next(); entry !== null; entry = await reader.next()) yield entry;
   } finally {
-    await reader.end();
+    reader.end();
   }
 }
 
@@ -131,9 +131,9 @@ class EntryReader {
     }
   }
 
-  /** Ends the stream of data. Idempotent. */
-  async end(): Promise<void> {
-    await this.#bytes.end();
+  /** Asks the stream of data to end. Idempotent. */
+  end(): void {
+    this.#bytes.end();
   }
 
   /** The next header; null at the end of the archive, behind which anything may follow. */
@@ -279,7 +279,7 @@ async function* decompressed(data: AsyncIterable<Buffer>, where: () => string): 
   } catch (error) {
     throw bodyError(error, where());
   } finally {
-    await source.end();
+    source.end();
   }
 }
 

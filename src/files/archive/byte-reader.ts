@@ -26,18 +26,17 @@ export class ByteReader {
     return part.subarray(0, max);
   }
 
-  /** So many bytes; fewer only at the end. */
+  /** So many bytes; fewer only at the end. Holds no more than these, however small the pieces are. */
   async take(size: number): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    let left = size;
-    while (left > 0) {
-      const part = await this.some(left);
+    const first = await this.some(size);
+    if (first === null || first.length === size) return first ?? NOTHING;
+    const taken = Buffer.allocUnsafeSlow(size);
+    let filled = first.copy(taken);
+    for (let part: Buffer | null; filled < size; filled += part.copy(taken, filled)) {
+      part = await this.some(size - filled);
       if (part === null) break;
-      if (part.length === size) return part;
-      parts.push(part);
-      left -= part.length;
     }
-    return Buffer.concat(parts);
+    return taken.subarray(0, filled);
   }
 
   /** All that is left, as it comes. */
@@ -45,8 +44,8 @@ export class ByteReader {
     for (let part = await this.some(); part !== null; part = await this.some()) yield part;
   }
 
-  /** Ends the stream of pieces. Idempotent. */
-  async end(): Promise<void> {
-    await this.#pieces.return?.();
+  /** Asks the stream of pieces to end, which it does at once, or with a piece that is still awaited. Idempotent. */
+  end(): void {
+    this.#pieces.return?.().then(null, () => {});
   }
 }

@@ -21,7 +21,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { unpackArchive } from '../../../src/files/archive/unpack.ts';
 import { UploadJournal } from '../../../src/files/change/upload-journal.ts';
 import { OwnPlaces } from '../../../src/files/own-places.ts';
-import { type GivenEntry, tarOf } from '../../support/files/tar-entries.ts';
+import { changed, type GivenEntry, sumOf, tarOf } from '../../support/files/tar-entries.ts';
+import { Random } from '../../support/random.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const BLOCK_BYTES = 512;
@@ -53,26 +54,6 @@ async function unpack(archive: Buffer) {
 /** What GNU tar makes of the tree. */
 function tar(...options: string[]): Buffer {
   return execFileSync('tar', [...options, '-c', '-C', tree, '.'], { maxBuffer: GIB });
-}
-
-/** Changes the first header of an archive, and its sum. */
-function changed(
-  archive: Buffer,
-  at: number,
-  text: string,
-  sum = (bytes: Uint8Array) => sumOf(bytes),
-): Buffer {
-  const copy = Buffer.from(archive);
-  copy.write(text, at, 'latin1');
-  copy.write('        ', 148, 'latin1');
-  copy.write(`${sum(copy.subarray(0, BLOCK_BYTES)).toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
-  return copy;
-}
-
-function sumOf(bytes: Iterable<number>): number {
-  let sum = 0;
-  for (const byte of bytes) sum += byte;
-  return sum;
 }
 
 /** An extended header, of up to a block. */
@@ -266,6 +247,20 @@ describe('the end of an archive', () => {
       await expect(unpack(bytes)).rejects.toThrow(problem);
     await expect(unpack(gzipSync(archive).subarray(0, 100))).rejects.toThrow(/is not valid gzip (after|at)/);
   });
+});
+
+it.each(['tar', 'tar.gz'])('an error does not wait for a client that sends no more: %s', async (format) => {
+  const archive = Buffer.concat([
+    await tarOf([[{ name: 'x'.repeat(5_000), type: 'fifo' }, '']]),
+    new Random(1).bytes(100_000),
+  ]);
+  const data = (async function* () {
+    yield format === 'tar' ? archive : gzipSync(archive).subarray(0, 50_000);
+    await new Promise(() => {});
+  })();
+  const { signal } = new AbortController();
+  const work = unpackArchive({ path: top, data, copy: null, signal }, { own: new OwnPlaces([]), journal });
+  await expect(work).rejects.toThrow(/the entry "x{1024}..." is of the type fifo/);
 });
 
 it('the format of Unix version 7 is taken, and other formats are refused by name', async () => {

@@ -12,7 +12,7 @@ import { OwnPlaces } from '../../../src/files/own-places.ts';
 import type { Random } from '../random.ts';
 import { scratchFolder } from '../scratch.ts';
 import { countCalls } from './counted-calls.ts';
-import { type GivenEntry, tarOf } from './tar-entries.ts';
+import { changed, type GivenEntry, tarOf } from './tar-entries.ts';
 
 const BLOCK_BYTES = 512;
 /**
@@ -119,7 +119,10 @@ async function archiveOf(random: Random): Promise<{ archive: Buffer; levels: num
     return [{ name: name() }, Buffer.alloc(random.below(3_000), 'x')];
   };
   const archive = await tarOf(Array.from({ length: random.below(random.chance(0.05) ? 300 : 20) }, entry));
-  return { archive, levels };
+  if (random.chance(0.85)) return { archive, levels };
+  // What follows the end of an archive is another one.
+  const parts = [archive, await oldSparse(random, name())];
+  return { archive: Buffer.concat(random.chance(0.5) ? parts : parts.reverse()), levels };
 }
 
 function records(random: Random): Record<string, string> {
@@ -129,8 +132,46 @@ function records(random: Random): Record<string, string> {
   );
 }
 
-/** A sparse file in GNU's format 1.0, often one that makes no sense. */
+/** A sparse file in one of GNU's formats for extended headers, often one that makes no sense. */
 function sparse(random: Random, name: string): GivenEntry {
+  const { numbers, data_bytes, size } = mapOf(random);
+  const data = 'd'.repeat(random.chance(0.1) ? random.below(100) : data_bytes);
+  if (random.chance(0.3)) {
+    const records = { 'GNU.sparse.name': name, 'GNU.sparse.size': String(size) };
+    return [{ name: 'f', pax: { ...records, 'GNU.sparse.map': numbers.join(',') } }, data];
+  }
+  const map = [numbers.length / 2, ...numbers].map((each) => `${each}\n`).join('');
+  const padded = map.padEnd(Math.ceil(map.length / BLOCK_BYTES) * BLOCK_BYTES, '\0');
+  const pax = {
+    'GNU.sparse.major': '1',
+    'GNU.sparse.minor': '0',
+    'GNU.sparse.name': name,
+    'GNU.sparse.realsize': String(size),
+  };
+  return [{ name: 'GNUSparseFile.0/f', pax }, padded + data];
+}
+
+/** A sparse file in GNU's old format, whose map is in blocks of numbers. */
+async function oldSparse(random: Random, name: string): Promise<Buffer> {
+  const { numbers, data_bytes, size } = mapOf(random);
+  const octal = (value: number) => `${value.toString(8).padStart(11, '0')}\0`;
+  const parts = numbers.map(octal);
+  const first = parts.splice(0, 8).join('').padEnd(96, '\0');
+  const blocks: string[] = [];
+  while (parts.length > 0) blocks.push(parts.splice(0, 42).join('').padEnd(504, '\0'));
+  const lied = random.chance(0.1);
+  const more = blocks.map((block, i) => `${block}${i < blocks.length - 1 || lied ? '\x01' : '\0'}`);
+  const data = 'd'.repeat(random.chance(0.1) ? random.below(100) : data_bytes);
+  const plain = await tarOf([[{ name: name.slice(0, 90) }, data]]);
+  const is_more = blocks.length > 0 || lied ? '\x01' : '\0';
+  const fields = `ustar  \0${'\0'.repeat(121)}${first}${is_more}${octal(size)}`;
+  const header = changed(changed(plain, 257, fields), 156, 'S').subarray(0, BLOCK_BYTES);
+  const map = Buffer.from(more.map((each) => each.padEnd(BLOCK_BYTES, '\0')).join(''), 'latin1');
+  return Buffer.concat([header, map, plain.subarray(BLOCK_BYTES)]);
+}
+
+/** Positions and lengths of a sparse file's parts in turn. */
+function mapOf(random: Random): { numbers: number[]; data_bytes: number; size: number } {
   const numbers: number[] = [];
   let data_bytes = 0;
   let at = 0;
@@ -141,16 +182,7 @@ function sparse(random: Random, name: string): GivenEntry {
     at += length;
     data_bytes += length;
   }
-  const map = [numbers.length / 2, ...numbers].map((each) => `${each}\n`).join('');
-  const padded = map.padEnd(Math.ceil(map.length / BLOCK_BYTES) * BLOCK_BYTES, '\0');
-  const content = padded + 'd'.repeat(random.chance(0.1) ? random.below(100) : data_bytes);
-  const pax = {
-    'GNU.sparse.major': '1',
-    'GNU.sparse.minor': '0',
-    'GNU.sparse.name': name,
-    'GNU.sparse.realsize': String(random.chance(0.9) ? at : random.below(1_000)),
-  };
-  return [{ name: 'GNUSparseFile.0/f', pax }, content];
+  return { numbers, data_bytes, size: random.chance(0.9) ? at : random.below(1_000) };
 }
 
 function damaged(body: Buffer, random: Random): Buffer {
