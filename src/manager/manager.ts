@@ -10,7 +10,9 @@ import { TokenStore } from './database/token-store.ts';
 import { DatabaseWait } from './database-wait.ts';
 import { refuseExposure } from './exposure.ts';
 import { warnOfBandwidth } from './network-job.ts';
+import { RecordedStore } from './orphans/recorded-store.ts';
 import { holdDatabase } from './ownership/hold-database.ts';
+import { checkPlace } from './ownership/place-check.ts';
 import { type ManagerParts, makeParts, makeSchedule } from './parts.ts';
 
 /** The composition root: builds the parts, starts them in order and stops them in reverse order. */
@@ -69,6 +71,12 @@ export class Manager implements Service {
     services.add({ stop: () => database.close() });
     const { db } = database;
     await this.#wait.until(() => checkSeal(seal, new SettingStore(db)));
+    const is_meant = config.adopt_data_dir;
+    const recorded = (ids: string[]) => new RecordedStore(db).recorded(ids);
+    await this.#wait.until(() =>
+      checkPlace({ runtime, settings: new SettingStore(db), recorded, is_meant, log }),
+    );
+    await runtime.takeOver();
     const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
     await refuseExposure(config);
     await this.#wait.end();

@@ -15,6 +15,7 @@ import type {
   RuntimeFork,
   RuntimeSpec,
   RuntimeState,
+  SandboxPlace,
   UndeliveredPage,
 } from './runtime.ts';
 
@@ -29,11 +30,15 @@ export class NoRuntime implements Runtime {
   readonly summary = 'only records of sandboxes; nothing runs';
   readonly runs_sandboxes = false;
   readonly node = null;
+  readonly place: SandboxPlace | null = null;
   /** There are none. */
   readonly networks: SandboxNetworks = new UnmeteredNetworks(unmetered('no sandboxes run here'));
 
   /** Always possible. */
   async start(): Promise<void> {}
+
+  /** Nothing to take over. */
+  async takeOver(): Promise<void> {}
 
   /** Nothing to stop. */
   async stop(): Promise<void> {}

@@ -134,6 +134,18 @@ export interface SandboxNode {
   freeDiskBytes(): number;
 }
 
+/** Where a runtime keeps its sandboxes, with an id by which the manager's database knows it again. */
+export interface SandboxPlace {
+  /** The option that names it, with its value. */
+  readonly name: string;
+
+  /** Its id; null where it has none yet. Throws StartError where it cannot be read. */
+  id(): string | null;
+
+  /** Its id; one that has none gets one. Throws StartError. */
+  mark(): string;
+}
+
 /**
  * How sandboxes really run. Any manager process on the machine may call every method, whichever created the sandbox: all
  * state is stored with the sandbox. Calls for one sandbox must not overlap; the manager's transitions ensure that.
@@ -166,8 +178,14 @@ export interface Runtime {
   /** The machine whose memory, cores and disk its sandboxes take; null if that is none of the manager's business. */
   readonly node: SandboxNode | null;
 
+  /** Where they are kept, if that is this machine's; otherwise null. */
+  readonly place: SandboxPlace | null;
+
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;
+
+  /** Takes over what earlier managers have left; called once, after `start`, when the place is known to be the right one. */
+  takeOver(): Promise<void>;
 
   /** Stops what works here for sandboxes, which keep running; called once, at the end. Idempotent. */
   stop(): Promise<void>;

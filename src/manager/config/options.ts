@@ -67,6 +67,13 @@ export const MANAGER_OPTIONS = [
     standard: './sandbox-manager-data',
   },
   {
+    name: 'adopt_data_dir',
+    value: null,
+    description: 'make this --data-dir the one of the database; to be given once',
+    type: SWITCH_OPTION,
+    standard: 'false',
+  },
+  {
     name: 'region',
     value: 'name',
     description: 'name of the region',

@@ -64,6 +64,8 @@ export class KubernetesRuntime implements Runtime {
   readonly runs_sandboxes = true;
   /** The cluster schedules them. */
   readonly node = null;
+  /** Its sandboxes are in the cluster, which is said by its access. */
+  readonly place = null;
   readonly networks: SandboxNetworks = new UnmeteredNetworks({
     mode: 'host-unmetered',
     reason: NETWORK_REASON,
@@ -127,6 +129,9 @@ export class KubernetesRuntime implements Runtime {
     this.#limitations = await this.#check();
     await this.#schedule.start();
   }
+
+  /** Nothing: the ways of webhooks are opened as their sandboxes are looked at. */
+  async takeOver(): Promise<void> {}
 
   /** Closes its connections to the cluster; what waits in pools is left to other replicas. Idempotent. */
   async stop(): Promise<void> {

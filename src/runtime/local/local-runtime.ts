@@ -27,6 +27,7 @@ import type {
 import { stepsOf } from '../steps.ts';
 import type { Isolation } from '../walls/isolation.ts';
 import { SandboxUsers } from '../walls/sandbox-users.ts';
+import { DataDir } from './data-dir.ts';
 import { LocalNode } from './local-node.ts';
 import type { ProgramCopies } from './program.ts';
 import {
@@ -79,6 +80,7 @@ export class LocalRuntime implements Runtime {
   readonly summary: string;
   readonly runs_sandboxes = true;
   readonly node: LocalNode;
+  readonly place: DataDir;
   readonly networks: SandboxNetworks;
   readonly #parts: LocalRuntimeParts;
   readonly #builder: SandboxBuilder;
@@ -92,6 +94,7 @@ export class LocalRuntime implements Runtime {
     this.#parts = parts;
     this.summary = parts.isolation.summary;
     this.node = new LocalNode(parts.data_dir);
+    this.place = new DataDir(parts.data_dir);
     this.networks = parts.networks;
     this.#damaged = new DamagedOutboxes(parts.data_dir, parts.clock, parts.log);
     this.#ender = new SandboxEnder({ ...parts, damaged: this.#damaged });
@@ -122,7 +125,6 @@ export class LocalRuntime implements Runtime {
     for (const limitation of this.limitations()) log.warn({ limitation }, 'a wall or limit is missing');
     const used = new Set(this.#records().flatMap((record) => record?.program_version ?? []));
     programs.prune(used, clock.wallMs());
-    await this.#takeOver();
     // Copy the program now, not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
   }
@@ -149,13 +151,14 @@ export class LocalRuntime implements Runtime {
     return {};
   }
 
-  /** Mounts the disks that the machine, or a manager in a mount namespace of its own, has lost, and opens webhooks' ways. */
-  async #takeOver(): Promise<void> {
+  /**
+   * Mounts the disks that the machine, or a manager in a mount namespace of its own, has lost. The ways of webhooks are
+   * opened as their sandboxes are looked at, which those without a record are not.
+   */
+  async takeOver(): Promise<void> {
     for (const sandbox_id of await this.list()) {
       const files = this.#files(sandbox_id);
       const why = await this.#parts.disks.attach(files);
-      const record = files.readRecord();
-      if (record !== null) this.#openEgress(files, record);
       if (why !== null) this.#parts.log.error({ sandbox_id, why }, "a sandbox's disk cannot be mounted");
     }
   }

@@ -43,6 +43,8 @@ it('delivers through its manager its whole life, and through the next one after 
   expect(consumer.of('agent.event')).toEqual([]);
 
   const next = await openSandboxes(data_dir);
+  // As the manager does with every sandbox that is recorded.
+  expect(await next.runtime.liveness('sbx-1')).toBe('alive');
   await consumer.arrival('agent.event');
   // The mode of a sandbox is that of its creation.
   const direct = await Sandboxes.open('local', data_dir);

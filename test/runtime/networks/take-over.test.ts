@@ -81,6 +81,7 @@ describe.skipIf(problem !== null)(`the networks of several managers${why}`, () =
     await program.kill();
     // Disks are mounted again at the start of a manager.
     await node.sandboxes.runtime.start();
+    await node.sandboxes.runtime.takeOver();
     await node.networks.refresh();
     expect(await node.connect('sbx-1', OUTSIDE.ipv4, 7_000)).toBe('connected');
     expect((await node.networks.usage('sbx-1'))?.egress.passed_packets).toBeGreaterThan(2);

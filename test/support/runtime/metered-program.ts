@@ -43,6 +43,7 @@ const runtime = new LocalRuntime({
   disks: new SandboxDisks(null),
 });
 await runtime.start();
+await runtime.takeOver();
 await networks.open({
   authority: { reserve: async () => ({ outcome: 'reserved', delay_ms: 0 }), giveBack: () => {} },
   limitsOf: async () => ({ egress: null, ingress: null }),

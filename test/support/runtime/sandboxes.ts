@@ -95,6 +95,7 @@ export class Sandboxes {
     };
     const runtime = new LocalRuntime(parts);
     await runtime.start();
+    await runtime.takeOver();
     onTestFinished(async () => {
       await runtime.stop();
       for (const sandbox_id of await runtime.list()) await runtime.remove(sandbox_id);
