@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import {
   BACKOFF_CAP_MS,
+  CLOCK_OFF_MS,
   DELIVERY_WINDOW_MS,
   OUTBOX_LEASE_MS,
   RETRY_AFTER_CAP_MS,
@@ -90,16 +91,15 @@ export class EndpointStore {
 
   /** Removes expired leases of others, and those of replicas that have certainly ended; frees their endpoints. Returns their number. */
   async removeEnded(): Promise<number> {
+    const { now } = this.#clock.moment();
     const others = await this.#database.db
       .selectFrom('outbox_replicas')
-      .select([
-        'owner',
-        sql<number>`case when lease_until_ms < ${this.#clock.moment().now} then 1 else 0 end`.as('is_over'),
-      ])
+      .select(['owner', sql<number>`lease_until_ms - ${now}`.as('left_ms')])
       .where('owner', '!=', this.owner)
       .execute();
     const ended = others.filter(({ owner }) => hasReplicaEnded(owner)).map(({ owner }) => owner);
-    const over = others.filter(({ is_over }) => is_over === 1).map(({ owner }) => owner);
+    const over = others.filter(({ left_ms }) => left_ms < 0).map(({ owner }) => owner);
+    await this.#limitLeases(others.filter(({ left_ms }) => left_ms > OUTBOX_LEASE_MS + CLOCK_OFF_MS));
     if (ended.length + over.length === 0) return 0;
     return this.#database.db.transaction().execute(async (tx) => {
       const removed = await tx
@@ -119,6 +119,18 @@ export class EndpointStore {
       await tx.updateTable('outbox_endpoints').set({ owner: null }).where('owner', 'in', owners).execute();
       return owners.length;
     });
+  }
+
+  /** Cuts leases that end later than one that begins now: the database's clock went back. */
+  async #limitLeases(replicas: { owner: string }[]): Promise<void> {
+    if (replicas.length === 0) return;
+    const owners = replicas.map(({ owner }) => owner);
+    await this.#database.db
+      .updateTable('outbox_replicas')
+      .set({ lease_until_ms: this.#leaseEnd() })
+      .where('owner', 'in', owners)
+      .where('lease_until_ms', '>', this.#leaseEnd())
+      .execute();
   }
 
   /** Claims the free ones among these endpoints, and returns all that are owned. Requires a lease. */

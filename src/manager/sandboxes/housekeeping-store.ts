@@ -1,6 +1,10 @@
 import type { Queries } from '../database/database.ts';
+import type { Moment } from '../database/database-clock-store.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import { TRANSITIONS } from './transitions.ts';
+
+/** A sandbox that has expired by `now_ms`, in the database's time. */
+export type ExpiredSandbox = ManagedSandboxRow & { now_ms: number };
 
 /** What the periodic jobs of `housekeeping.ts` read and purge, over the sandboxes of all teams. */
 export class HousekeepingStore {
@@ -27,52 +31,42 @@ export class HousekeepingStore {
   }
 
   /**
-   * Up to `limit` sandboxes whose ttl, hard ttl or idle time has expired, except the `deferred`, and when the next one expires. Times
-   * are wall time in ms; `next_ms` is null if no sandbox has a time left.
+   * Up to `limit` sandboxes whose ttl, hard ttl or idle time has expired by `now`, except the `deferred`, with what time it is
+   * (wall time in ms), and in how many ms the next one expires, null if no sandbox has a time left.
    */
   async expired(
-    now_ms: number,
+    { now }: Moment,
     limit: number,
     deferred: string[],
-  ): Promise<{ rows: ManagedSandboxRow[]; next_ms: number | null }> {
+  ): Promise<{ rows: ExpiredSandbox[]; next_in_ms: number | null }> {
     const rows = await this.#db
       .selectFrom('sandboxes')
       .selectAll()
+      .select(now.as('now_ms'))
       .where('operation', 'is', null)
       .$if(deferred.length > 0, (query) => query.where('sandbox_id', 'not in', deferred))
       .where((where) =>
         where.or([
-          where.and([where('status', '=', 'running'), where('expires_at_ms', '<=', now_ms)]),
-          where.and([where('status', '=', 'running'), where('idle_expires_at_ms', '<=', now_ms)]),
-          where.and([
-            where('status', 'in', TRANSITIONS.delete.from),
-            where('hard_expires_at_ms', '<=', now_ms),
-          ]),
+          where.and([where('status', '=', 'running'), where('expires_at_ms', '<=', now)]),
+          where.and([where('status', '=', 'running'), where('idle_expires_at_ms', '<=', now)]),
+          where.and([where('status', 'in', TRANSITIONS.delete.from), where('hard_expires_at_ms', '<=', now)]),
         ]),
       )
       .limit(limit)
       .execute();
-    const next = await this.#db
-      .selectFrom('sandboxes')
-      .select(({ fn }) => fn.min('expires_at_ms').as('soft_ms'))
-      .where('status', '=', 'running')
-      .where('expires_at_ms', '>', now_ms)
-      .executeTakeFirst();
-    const idle = await this.#db
-      .selectFrom('sandboxes')
-      .select(({ fn }) => fn.min('idle_expires_at_ms').as('idle_ms'))
-      .where('status', '=', 'running')
-      .where('idle_expires_at_ms', '>', now_ms)
-      .executeTakeFirst();
-    const hard = await this.#db
-      .selectFrom('sandboxes')
-      .select(({ fn }) => fn.min('hard_expires_at_ms').as('hard_ms'))
+    const left = (column: 'expires_at_ms' | 'idle_expires_at_ms' | 'hard_expires_at_ms') =>
+      this.#db
+        .selectFrom('sandboxes')
+        .select(({ eb, fn }) => eb(fn.min(column), '-', now).as('left_ms'))
+        .where(column, '>', now);
+    const next = await left('expires_at_ms').where('status', '=', 'running').executeTakeFirst();
+    const idle = await left('idle_expires_at_ms').where('status', '=', 'running').executeTakeFirst();
+    const hard = await left('hard_expires_at_ms')
       .where('deleted_at_ms', 'is', null)
       .where('status', '!=', 'terminating')
-      .where('hard_expires_at_ms', '>', now_ms)
       .executeTakeFirst();
-    const times = [next?.soft_ms, idle?.idle_ms, hard?.hard_ms].filter((time) => typeof time === 'number');
-    return { rows, next_ms: times.length > 0 ? Math.min(...times) : null };
+    const times = [next?.left_ms, idle?.left_ms, hard?.left_ms].filter((time) => typeof time === 'number');
+    return { rows, next_in_ms: times.length > 0 ? Math.min(...times) : null };
   }
 
   /** Deletes the rows of up to `limit` sandboxes that were gone before `before_ms`; returns how many. */

@@ -4,7 +4,7 @@ import type { Job } from '../../base/schedule.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Deletions } from './deletion.ts';
-import type { HousekeepingStore } from './housekeeping-store.ts';
+import type { ExpiredSandbox, HousekeepingStore } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
@@ -51,8 +51,8 @@ export function expiryJob({
   const deferrals = new Deferrals(clock);
   /** Not awaited: a sandbox that cannot be paused must not delay the others. */
   const in_progress = new Set<string>();
-  const expire = async (row: ManagedSandboxRow, now_ms: number) => {
-    const { sandbox_id, team_id } = row;
+  const expire = async (row: ExpiredSandbox) => {
+    const { sandbox_id, team_id, now_ms } = row;
     const isPast = (at_ms: number | null) => at_ms !== null && at_ms <= now_ms;
     try {
       if (isPast(row.hard_expires_at_ms)) {
@@ -76,15 +76,14 @@ export function expiryJob({
   return {
     name: 'expiry',
     async run() {
-      const now_ms = clock.wallMs();
       const excluded = [...deferrals.current(), ...in_progress];
-      const { rows, next_ms } = await store.expired(now_ms, EXPIRED_AT_ONCE, excluded);
+      const { rows, next_in_ms } = await store.expired(clock.moment(), EXPIRED_AT_ONCE, excluded);
       for (const row of rows) {
         in_progress.add(row.sandbox_id);
-        void expire(row, now_ms);
+        void expire(row);
       }
       if (rows.length === EXPIRED_AT_ONCE) return EXPIRY_BACKLOG_POLL_MS;
-      return Math.max(0, Math.min(EXPIRY_POLL_MS, (next_ms ?? Number.POSITIVE_INFINITY) - clock.wallMs()));
+      return Math.min(EXPIRY_POLL_MS, next_in_ms ?? EXPIRY_POLL_MS);
     },
   };
 }

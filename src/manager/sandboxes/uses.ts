@@ -1,7 +1,7 @@
 import type { Job } from '../../base/schedule.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
-import type { Use, UseStore } from './use-store.ts';
+import type { UseStore } from './use-store.ts';
 
 /** How often this replica looks for what is to be noted. */
 const LOOK_MS = 300;
@@ -15,9 +15,8 @@ interface Entry {
   idle_ms: number;
   /** Calls in progress. */
   open: number;
-  /** Wall time of the last use. */
+  /** When it was last used, the last use in the database, and when that was written; all in monotonic time. */
   used_ms: number;
-  /** The last use in the database, in wall time, and when that was written, in monotonic time. */
   noted_ms: number;
   written_ms: number;
 }
@@ -55,13 +54,13 @@ export class Uses implements Job {
   async begin(row: ManagedSandboxRow): Promise<CallInProgress> {
     const { sandbox_id } = row;
     const entry = this.#entryOf(row);
-    const now_ms = this.#clock.wallMs();
+    const now_ms = this.#clock.monotonicMs();
     entry.open += 1;
     entry.used_ms = now_ms;
     const end = this.#endOf(sandbox_id, entry);
-    if (!needsNote(row, now_ms)) return { is_noted: row.status === 'running', end };
+    if (!needsNote(row, this.#clock.wallMs())) return { is_noted: row.status === 'running', end };
     try {
-      const is_noted = await this.#store.restart({ sandbox_id, used_ms: now_ms });
+      const is_noted = await this.#store.restart(sandbox_id, this.#clock.moment());
       if (is_noted) this.#noted(entry, now_ms);
       return { is_noted, end };
     } catch (error) {
@@ -83,18 +82,19 @@ export class Uses implements Job {
   }
 
   async #note(isDue: (entry: Entry) => boolean): Promise<void> {
-    const now_ms = this.#clock.wallMs();
+    const now_ms = this.#clock.monotonicMs();
     const due = [...this.#entries].filter(
       ([, entry]) => (entry.open > 0 || entry.used_ms > entry.noted_ms) && isDue(entry),
     );
     if (due.length === 0) return;
-    const uses = due.map(([sandbox_id, { open, used_ms }]): Use => {
-      return { sandbox_id, used_ms: open > 0 ? now_ms : used_ms };
+    const uses = due.map(([sandbox_id, { open, used_ms }]) => {
+      const at_ms = open > 0 ? now_ms : used_ms;
+      return { sandbox_id, at_ms, ago_ms: Math.round(now_ms - at_ms) };
     });
-    const idle_ttls = await this.#store.note(uses);
+    const idle_ttls = await this.#store.note(uses, this.#clock.moment());
     for (const [i, [sandbox_id, entry]] of due.entries()) {
       entry.idle_ms = (idle_ttls.get(sandbox_id) ?? 0) * 1000;
-      this.#noted(entry, uses[i]?.used_ms ?? now_ms);
+      this.#noted(entry, uses[i]?.at_ms ?? now_ms);
       this.#forget(sandbox_id, entry);
     }
   }
@@ -108,7 +108,8 @@ export class Uses implements Job {
     const known = this.#entries.get(sandbox_id);
     // Noted already, as far as the row says: a first use is noted when its time has come.
     const written_ms = this.#clock.monotonicMs();
-    const entry = known ?? { idle_ms: 0, open: 0, used_ms: 0, noted_ms: 0, written_ms };
+    const never = { used_ms: Number.NEGATIVE_INFINITY, noted_ms: Number.NEGATIVE_INFINITY };
+    const entry = known ?? { idle_ms: 0, open: 0, ...never, written_ms };
     entry.idle_ms = idle_ttl_s * 1000;
     this.#entries.set(sandbox_id, entry);
     return entry;
@@ -120,7 +121,7 @@ export class Uses implements Job {
       if (!is_open) return;
       is_open = false;
       entry.open -= 1;
-      entry.used_ms = this.#clock.wallMs();
+      entry.used_ms = this.#clock.monotonicMs();
       this.#forget(sandbox_id, entry);
     };
   }

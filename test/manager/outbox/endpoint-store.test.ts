@@ -93,6 +93,19 @@ describeOnStores('who delivers to which endpoint', (fresh) => {
     expect(await first.pending()).toMatchObject([{ owner: null }]);
   });
 
+  it('is not held up by a lease from before the clock of the database went back', async () => {
+    const { database, replica, clock } = await openBench(await fresh());
+    const [dead, other] = [replica(), replica()];
+    await dead.register();
+    await database.db
+      .updateTable('outbox_replicas')
+      .set({ lease_until_ms: clock.wallMs() + HOUR_MS })
+      .execute();
+    expect(await other.removeEnded()).toBe(0);
+    await clock.advance(20_001);
+    expect(await other.removeEnded()).toBe(1);
+  });
+
   it('is not held up by what a clock that was ahead has scheduled', async () => {
     const { database, deleted, owned, now } = await openBench(await fresh());
     await deleted('sb_1');

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { NetworkPositionStore } from '../../../src/manager/usage/network-position-store.ts';
+import { momentAt } from '../../support/manager/manual-time.ts';
 import { rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -19,11 +20,11 @@ describeOnStores('the store of the housekeeping', (fresh) => {
       rowOf('hard-going', { hard_expires_at_ms: 10, status: 'terminating', operation: 'cleaning' }),
       rowOf('hard-later', { hard_expires_at_ms: 50, status: 'paused' }),
     );
-    const { rows, next_ms } = await housekeeping.expired(20, 100, []);
+    const { rows, next_in_ms } = await housekeeping.expired(momentAt(20), 100, []);
     expect(rows.map(({ sandbox_id }) => sandbox_id).sort()).toEqual(['hard', 'hard-failed', 'idle', 'soft']);
-    expect(next_ms).toBe(50);
-    expect((await housekeeping.expired(50, 100, [])).next_ms).toBe(55);
-    expect((await housekeeping.expired(5, 100, [])).next_ms).toBe(10);
+    expect(next_in_ms).toBe(30);
+    expect((await housekeeping.expired(momentAt(50), 100, [])).next_in_ms).toBe(5);
+    expect((await housekeeping.expired(momentAt(5), 100, [])).next_in_ms).toBe(5);
   });
 
   it('purges what is gone, which nobody sees any more, with its traffic', async () => {

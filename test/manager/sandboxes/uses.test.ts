@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
+import type { Moment } from '../../../src/manager/database/database-clock-store.ts';
 import { type Use, UseStore } from '../../../src/manager/sandboxes/use-store.ts';
 import { type CallInProgress, Uses } from '../../../src/manager/sandboxes/uses.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
@@ -13,14 +14,14 @@ const TICK_MS = 300;
 class CountingStore extends UseStore {
   writes = 0;
 
-  override restart(use: Use): Promise<boolean> {
+  override restart(sandbox_id: string, now: Moment): Promise<boolean> {
     this.writes += 1;
-    return super.restart(use);
+    return super.restart(sandbox_id, now);
   }
 
-  override note(uses: Use[]): Promise<Map<string, number>> {
+  override note(uses: Use[], seen: Moment): Promise<Map<string, number>> {
     this.writes += uses.length;
-    return super.note(uses);
+    return super.note(uses, seen);
   }
 }
 
@@ -34,7 +35,7 @@ async function twoReplicas(url: string, config: object) {
   const { sandbox_id } = named;
   const expire = async (uses: Uses) => {
     const now_ms = clock.wallMs();
-    const { rows } = await housekeeping.expired(now_ms, 100, []);
+    const { rows } = await housekeeping.expired(parts.services.clock.moment(), 100, []);
     if (rows.length === 0 || uses.isInUse(sandbox_id)) return;
     await sandboxes.pause({ sandbox_id, team_id: null }, 'idle_ttl_expired', now_ms).catch(() => {});
   };

@@ -146,7 +146,7 @@ describeOnStores('the bytes of a sandbox', (fresh) => {
         await scene.begin();
         for (const [next, kill_after] of steps) {
           if ('egress' in next) runtime.networks.pass(sandbox_id, next.egress, next.ingress);
-          else if ('ms' in next) clock.step(next.ms);
+          else if ('ms' in next) clock.freeze(next.ms);
           else if (next.do === 'look') await scene.surely(kill_after, () => scene.look());
           else if (next.do === 'pause') await scene.surely(kill_after, () => scene.close());
           else if (next.do === 'resume') await scene.surely(kill_after, () => scene.begin());
@@ -185,9 +185,9 @@ describeOnStores('the bytes of a sandbox', (fresh) => {
     runtime.networks.pass(sandbox_id, 10, 0);
     expect(await meter.job().run()).toBe(5_000);
     expect(await scene.windows()).toEqual([]);
-    clock.step(hour_ms - started_ms - 1_000);
+    clock.freeze(hour_ms - started_ms - 1_000);
     expect(await meter.job().run()).toBe(1_000);
-    clock.step(1_000);
+    clock.freeze(1_000);
     runtime.networks.pass(sandbox_id, 5, 1);
     await scene.look();
     const until = { start_ms: started_ms, end_ms: hour_ms };
@@ -197,7 +197,7 @@ describeOnStores('the bytes of a sandbox', (fresh) => {
     ];
     expect(await scene.windows()).toEqual(windows);
     // An hour without traffic has no window, and nothing is written for it.
-    clock.step(HOUR_MS);
+    clock.freeze(HOUR_MS);
     await scene.look();
     expect(await scene.windows()).toEqual(windows);
   });

@@ -1,7 +1,13 @@
 import { sql } from 'kysely';
 import type { Database } from '../../../src/manager/database/database.ts';
-import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
+import { DatabaseClock, type Moment } from '../../../src/manager/database/database-clock-store.ts';
 import type { ManualClock } from '../manual-clock.ts';
+
+/** The moment of a statement at a time. */
+export function momentAt(now_ms: number): Moment {
+  const at = (ms: number) => sql<number>`cast(${ms} as bigint)`;
+  return { now: at(now_ms), in: (delay_ms) => at(now_ms + delay_ms) };
+}
 
 /** A database whose own time a test moves: PostgreSQL's server reads its clock from this one. */
 export function timedBy(database: Database, clock: ManualClock): Database {
