@@ -257,6 +257,38 @@ export const CLOCK_SLEW = 0.000_5;
 /** How much slower a replica's time runs, as a fraction, until a database whose clock went back has caught up: it still goes on. */
 export const CLOCK_BACK_PACE = 0.5;
 
+// Connection tracking on a node. Contract section 7, "Network".
+
+/**
+ * Flows that one sandbox may have open: connections, and exchanges of datagrams that the node still knows. For each new
+ * one the kernel looks at all of them, some 0.2 µs each, so a larger bound would let a flood take a core.
+ */
+export const FLOWS_SANDBOX_MAX = 1_024;
+/** New flows of one sandbox, a second; at once as many as it may have open. A program that needs one a request stays below. */
+export const FLOWS_SANDBOX_RATE = 250;
+/** New flows of all sandboxes of a team on a node, a second: they cost the node a tenth of a core at most. */
+export const FLOWS_TEAM_RATE = 500;
+/** New flows of all sandboxes of a team on a node at once. */
+export const FLOWS_TEAM_BURST = 4_096;
+/** New flows of a team, a second, that are served whatever all other teams begin. */
+export const FLOWS_TEAM_CALM_RATE = 50;
+/** New flows of a team at once that are served whatever all other teams begin. */
+export const FLOWS_TEAM_CALM_BURST = 256;
+/** The part of the node's table that sandboxes may take; the rest stays with the node's own connections. */
+export const FLOWS_TABLE_SHARE = 1 / 2;
+/** The part of the sandboxes' half that one team may take: what is left serves a team that comes later. */
+export const FLOWS_TEAM_SHARE = 1 / 2;
+/** How full the sandboxes' half is, as a part of it, when each team is held to an equal part. */
+export const FLOWS_TIGHT_SHARE = 3 / 4;
+/** New flows of all sandboxes in a second, as a part of the node's table: between two looks they cannot fill it. */
+export const FLOWS_NODE_RATE_SHARE = 1 / 32;
+/** New flows of all sandboxes at once, as a part of the node's table. */
+export const FLOWS_NODE_BURST_SHARE = 1 / 16;
+/** Time between two looks at the node's table, in ms. */
+export const FLOWS_LOOK_MS = SECOND_MS;
+/** Idle time after which the node forgets a TCP connection, in ms: 2 h 5 min, a little over what RFC 5382 asks for. */
+export const FLOW_IDLE_MS = 125 * MINUTE_MS;
+
 // Quotas. Contract section 7.
 
 /** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */

@@ -5,6 +5,9 @@ import type { NetworkState, SandboxBandwidth } from '../contract/network.ts';
 import { type AttachRequest, meteredDirections, ownLimits, type TeamLimits } from './attachment.ts';
 import type { ByteAuthority } from './authority.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
+import type { FlowBounds } from './flows/flow-bounds.ts';
+import { FlowGuard } from './flows/flow-guard.ts';
+import type { FlowCounter } from './flows/flow-rules.ts';
 import { type LaneCount, SharedCounts } from './meter/counts.ts';
 import { Metering } from './meter/metering.ts';
 import type { Link } from './namespace/addresses.ts';
@@ -24,8 +27,18 @@ export interface NetworkParts {
   allowed_cidrs: readonly string[];
   /** The named network namespace that plays the node; null: the one of this process. */
   node_namespace: string | null;
+  /** Bounds of flows other than those of the node's size. */
+  flow_bounds?: Partial<FlowBounds>;
   clock: Clock;
   log: Log;
+}
+
+/** The table of flows that a node tracks. */
+export interface FlowTable {
+  size: number;
+  size_max: number;
+  /** Packets refused to begin flows with, by the bound. */
+  refused: Record<FlowCounter, number>;
 }
 
 interface Attached {
@@ -49,11 +62,15 @@ export class NetworkRuntime implements Service {
   readonly #teams = new Teams();
   readonly #namespaces: Namespaces;
   readonly #metering: Metering;
+  readonly #parts: NetworkParts;
+  #flow_guard: FlowGuard | null = null;
   /** The sandboxes that this runtime meters, by their ids. */
   readonly #attached = new Map<string, Attached>();
 
   constructor(parts: NetworkParts) {
-    this.#namespaces = new Namespaces(parts);
+    this.#parts = parts;
+    const teamOf = (sandbox_id: string) => this.#attached.get(sandbox_id)?.request.team_id ?? null;
+    this.#namespaces = new Namespaces({ ...parts, teamOf });
     this.#metering = new Metering({ ...parts, lender: this.#teams.lender(parts.authority) });
   }
 
@@ -61,6 +78,17 @@ export class NetworkRuntime implements Service {
   async start(): Promise<void> {
     await this.#namespaces.open();
     await this.#metering.start();
+    const namespaces = this.#namespaces;
+    const { sandboxes_held } = await namespaces.flowBounds();
+    this.#flow_guard = new FlowGuard({
+      ...this.#parts,
+      flows: await namespaces.flows(),
+      sandboxes_held,
+      isNeeded: () => this.#attached.size > 0,
+      teams: () => namespaces.teams(),
+      refuse: (links) => namespaces.refuseFlows(links),
+    });
+    await this.#flow_guard.start();
   }
 
   /**
@@ -70,6 +98,7 @@ export class NetworkRuntime implements Service {
   async stop(): Promise<void> {
     // Changes under way end first.
     await Promise.allSettled([...this.#attached.values()].map(({ work }) => work));
+    await this.#flow_guard?.stop();
     await this.#metering.stop();
     await this.#namespaces.close();
   }
@@ -111,7 +140,18 @@ export class NetworkRuntime implements Service {
 
   /** Sets the node's rules again if somebody has removed them. */
   async repair(): Promise<void> {
-    await this.#namespaces.repair();
+    if (await this.#namespaces.repair()) this.#flow_guard?.reset();
+  }
+
+  /** Looks at the node's table of flows now, instead of within a second; see `FlowGuard`. */
+  async lookAtFlows(): Promise<void> {
+    await this.#flow_guard?.look();
+  }
+
+  /** The table of flows that the node tracks. Rejects with SystemError. */
+  async flowTable(): Promise<FlowTable> {
+    const { size, size_max } = await this.#namespaces.flows();
+    return { size, size_max, refused: await this.#namespaces.refusedFlows() };
   }
 
   /**
@@ -121,7 +161,9 @@ export class NetworkRuntime implements Service {
   async attach(request: AttachRequest): Promise<void> {
     const { sandbox_id } = request;
     try {
-      await this.#add(request, (is_metered) => this.#namespaces.create(sandbox_id, is_metered));
+      await this.#add(request, (is_metered) =>
+        this.#namespaces.create(sandbox_id, request.team_id, is_metered),
+      );
     } catch (error) {
       await this.#namespaces.remove(sandbox_id);
       throw error;

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { flowBounds } from './flows/flow-bounds.ts';
 import { linkOf } from './namespace/addresses.ts';
 import { namesBeginning, namespacePath } from './namespace/namespace-file.ts';
 import { nodeGroup } from './namespace/node-group.ts';
@@ -51,7 +52,9 @@ export async function networkProblem(): Promise<string | null> {
 /** Tries links and rules, as a sandbox and the node get them. */
 async function partsProblem(name: string): Promise<string | null> {
   const link = linkOf(0);
-  const rules = { group: nodeGroup(name), links: [link], allowed_cidrs: ['192.0.2.0/24'] };
+  const flows = { bounds: flowBounds(2 ** 16), has_timeouts: false };
+  const teams = new Map([[link.interface, 1]]);
+  const rules = { group: nodeGroup(name), links: [link], teams, flows, allowed_cidrs: ['192.0.2.0/24'] };
   const resolution = { name_servers: ['192.0.2.1'], local_name_server: '127.0.0.1' };
   const is_metered = { egress: false, ingress: false };
   const attempts: [what: string, command: string[], stdin: string][] = [

@@ -193,7 +193,7 @@ export interface Runtime {
   /** The walls and limits that this machine does not allow, a phrase for each; known after `start`. */
   limitations(): string[];
 
-  /** The metrics of its pools of waiting sandboxes, all zero if it has none. Source: contract section 8. */
+  /** The metrics of its pools of waiting sandboxes, all zero if it has none, and of its node. Source: contract section 8. */
   metrics(): Metric[];
 
   /**

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, readdirSync, readlinkSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { flowBounds } from '../../src/network/flows/flow-bounds.ts';
 import { linkIndex, linkOf } from '../../src/network/namespace/addresses.ts';
 import { nodeGroup } from '../../src/network/namespace/node-group.ts';
 import { admitText, nodeRulesText } from '../../src/network/namespace/node-rules.ts';
@@ -286,14 +287,15 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   it('removes the rules of a killed manager whose data directory is gone, and of no other', async () => {
     const node = await TestNode.start(onTestFinished);
     const nft = (...args: string[]) => runSync('ip', 'netns', 'exec', node.topology.node, 'nft', ...args);
-    const link = { name_servers: [], local_name_server: null, allowed_cidrs: [] };
+    const flows = { bounds: flowBounds(1_000), has_timeouts: false };
+    const link = { name_servers: [], local_name_server: null, allowed_cidrs: [], teams: new Map(), flows };
     const groups = ['/gone', '/gone/with-a-sandbox', '/tmp'].map(nodeGroup);
     for (const group of groups) {
       const links = group.data_dir.endsWith('sandbox') ? [linkOf(1)] : [];
       nft(nodeRulesText({ group, links, ...link }));
     }
     // A link that the rules of this group admit, and that is gone.
-    nft(admitText(node.group, linkOf(7)));
+    nft(admitText(node.group, linkOf(7), 1));
     const next = node.runtime();
     await next.start();
     expect(nft('list', 'table', 'inet', node.group.table)).not.toContain('"vsbx7"');

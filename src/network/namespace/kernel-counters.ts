@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { DIRECTIONS, type PerDirection } from '../directions.ts';
 import { inNamespace, openFilterSocket, receive, send } from '../queue/libc.ts';
-import { messagesIn } from '../queue/netlink.ts';
+import { filterRequest, HEADER_BYTES, LIST, messagesIn, REQUEST, TYPE_MASK } from '../queue/netlink.ts';
 import { COUNTER_TABLE } from './texts.ts';
 
 /** The IP packets that passed in one direction since the namespace was created, as counted by the kernel. */
@@ -14,12 +14,9 @@ const RECEIVE_BYTES = 64 * 1024;
 
 // The wire format of the packet filter's named counters (`nf_tables`); see `netlink.ts` for the byte orders.
 
-const HEADER_BYTES = 20;
 const TABLES = 10 << 8;
 const NEW_OBJECT = TABLES | 18;
 const GET_OBJECT = TABLES | 19;
-const REQUEST = 1;
-const LIST = 0x300;
 /** The family of tables for IPv4 and IPv6. */
 const INET = 1;
 
@@ -28,7 +25,6 @@ const OBJECT_NAME = 2;
 const OBJECT_DATA = 4;
 const COUNTER_BYTES = 1;
 const COUNTER_PACKETS = 2;
-const TYPE_MASK = 0x3fff;
 
 /** A named counter. */
 interface CounterObject {
@@ -43,12 +39,15 @@ interface CounterObject {
  * few dozen microseconds.
  */
 export function readCounters(path: string): PerDirection<KernelCount> | null {
-  const found = inNamespace(path, readHere);
-  const counts = DIRECTIONS.map((direction) => {
-    const counter = found.find(({ table, name }) => table === COUNTER_TABLE && name === direction);
-    return [direction, counter && { bytes: counter.bytes, packets: counter.packets }];
-  });
-  return counts.every(([, count]) => count) ? Object.fromEntries(counts) : null;
+  const found = inNamespace(path, () => readTable(COUNTER_TABLE));
+  const [egress, ingress] = DIRECTIONS.map((direction) => found.get(direction));
+  return egress && ingress ? { egress, ingress } : null;
+}
+
+/** The counters of a table of this thread's namespace, by their names. Throws SystemError. */
+export function readTable(table: string): Map<string, KernelCount> {
+  const found = readHere().filter((counter) => counter.table === table);
+  return new Map(found.map(({ name, bytes, packets }) => [name, { bytes, packets }]));
 }
 
 /** The counters of this thread's namespace. */
@@ -70,10 +69,7 @@ function readHere(): CounterObject[] {
 
 /** The request for all named objects of this namespace's `inet` tables. */
 function countersRequest(): Buffer {
-  const request = Buffer.alloc(HEADER_BYTES);
-  request.writeUInt32LE(HEADER_BYTES);
-  request.writeUInt16LE(GET_OBJECT, 4);
-  request.writeUInt16LE(REQUEST | LIST, 6);
+  const request = filterRequest(GET_OBJECT, REQUEST | LIST, 0, Buffer.alloc(0));
   request[16] = INET;
   return request;
 }

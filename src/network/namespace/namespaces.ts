@@ -1,13 +1,17 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { PerDirection } from '../directions.ts';
+import { type FlowBounds, flowBounds } from '../flows/flow-bounds.ts';
+import { crowdingText, type FlowCounter, type FlowRules, teamNumber } from '../flows/flow-rules.ts';
+import type { TrackedFlows } from '../flows/tracked-flows.ts';
 import { type Link, linkIndex, linkNamed, linkOf } from './addresses.ts';
 import type { KernelCount } from './kernel-counters.ts';
 import { isNamespace, namesBeginning, namespacePath } from './namespace-file.ts';
 import { type NodeGroup, TABLE_PREFIX } from './node-group.ts';
-import { admitText, forgetText, nodeRulesText } from './node-rules.ts';
+import { admitText, forgetText, nodeRulesText, timeoutsText } from './node-rules.ts';
 import { ProgramError, runProgram } from './programs.ts';
 import {
   FORWARDING_SCRIPT,
+  lines,
   localDnsScript,
   nodeLinkText,
   queuePrograms,
@@ -19,6 +23,8 @@ import {
 const ATTEMPTS = 256;
 /** The tables of all groups in a list of `nft`. */
 const TABLES = new RegExp(`^table inet (${TABLE_PREFIX}\\S+)$`, 'gm');
+/** The teams of links in a list of `nft`. */
+const TEAMS = /"(vsbx\d+)" : (0x[0-9a-f]+)/g;
 
 /** The options of the namespaces. */
 export interface NamespaceOptions {
@@ -30,6 +36,10 @@ export interface NamespaceOptions {
   allowed_cidrs: readonly string[];
   /** The named namespace that plays the node; null: the one of this process. */
   node_namespace: string | null;
+  /** Bounds of flows other than those of `flowBounds`. */
+  flow_bounds?: Partial<FlowBounds>;
+  /** The team of a sandbox, as far as it is known. */
+  teamOf?: (sandbox_id: string) => string | null;
 }
 
 /** The name servers that sandboxes use, as in `NodeRules`. */
@@ -46,6 +56,8 @@ export interface NameServers {
 export class Namespaces {
   readonly #options: NamespaceOptions;
   #name_servers: NameServers = { name_servers: [], local_name_server: null };
+  #flow_rules: FlowRules | null = null;
+  #flows: TrackedFlows | null = null;
 
   constructor(options: NamespaceOptions) {
     this.#options = options;
@@ -70,11 +82,47 @@ export class Namespaces {
     await this.#unlessGone(this.#onNode(['nft', 'delete', 'table', 'inet', this.#options.group.table]));
   }
 
-  /** Sets the node's rules again if somebody else has removed them, or a link from them. */
-  async repair(): Promise<void> {
-    const admitted = await this.#admittedLinks().catch(() => null);
-    const links = [...(await this.#readLinks()).values()];
-    if (!admitted || links.some((link) => !admitted.has(link.interface))) await this.#setRules();
+  /** Sets the node's rules again if somebody else has removed them, or a link from them. Returns whether it has. */
+  async repair(): Promise<boolean> {
+    const listed = await this.#listTable().catch(() => null);
+    const links = await this.#readLinks();
+    const [admitted, teams] = [linksIn(listed ?? ''), teamsIn(listed ?? '')];
+    const known = this.#teamsOf(links);
+    const is_whole =
+      listed !== null &&
+      [...links.values()].every((link) => admitted.has(link.interface)) &&
+      [...known.keys()].every((name) => teams.has(name));
+    if (!is_whole) await this.#setRules();
+    return !is_whole;
+  }
+
+  /** The table of flows that the node tracks. */
+  async flows(): Promise<TrackedFlows> {
+    // Loaded only where there are namespaces: it needs native code.
+    const { TrackedFlows } = await import('../flows/tracked-flows.ts');
+    const { node_namespace: node } = this.#options;
+    this.#flows ??= new TrackedFlows(node === null ? null : namespacePath(node));
+    return this.#flows;
+  }
+
+  /** The bounds of the flows of this node's sandboxes. */
+  async flowBounds(): Promise<FlowBounds> {
+    return (await this.#flowRules()).bounds;
+  }
+
+  /** The numbers of the teams of the group's links, by the links' names. */
+  async teams(): Promise<Map<string, number>> {
+    return teamsIn(await this.#listTable());
+  }
+
+  /** Lets these links, and no others, begin no new flows. */
+  async refuseFlows(links: readonly string[]): Promise<void> {
+    await this.#nft(lines(...crowdingText(`inet ${this.#options.group.table}`, links)));
+  }
+
+  /** The packets that the rules refused to begin flows with, by the bound. */
+  async refusedFlows(): Promise<Record<FlowCounter, number>> {
+    return (await this.flows()).refused(this.#options.group.table);
   }
 
   /** Lets sandboxes reach these name servers, and no others that only the rules would let through. */
@@ -91,12 +139,12 @@ export class Namespaces {
   }
 
   /** Creates a sandbox's namespace with the rules for `is_metered`. One left by an earlier attempt is replaced. */
-  async create(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
+  async create(sandbox_id: string, team_id: string, is_metered: PerDirection<boolean>): Promise<void> {
     await this.remove(sandbox_id);
     const link = await this.#addLink(this.#nameOf(sandbox_id));
     await Promise.all([
       runProgram([...this.#inside(sandbox_id), 'sh'], sandboxScript({ link, is_metered })),
-      this.#admit(link),
+      this.#admit(link, teamNumber(team_id)),
     ]);
   }
 
@@ -141,12 +189,11 @@ export class Namespaces {
     await Promise.all([
       this.#unlessGone(namespace),
       ...(link
-        ? [
-            this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface])),
-            this.#unlessGone(this.#nft(forgetText(this.#options.group, link))),
-          ]
+        ? [this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface])), this.#forget(link)]
         : []),
     ]);
+    // Connections would stay in the node's table for hours, and in the bounds of the team.
+    if (link) (await this.flows()).forget(link);
   }
 
   /** A sandbox's link; null if it has none. */
@@ -160,22 +207,71 @@ export class Namespaces {
 
   async #setRules(): Promise<void> {
     const { group, allowed_cidrs } = this.#options;
-    const links = [...(await this.#readLinks()).values()];
-    await this.#nft(nodeRulesText({ group, links, allowed_cidrs, ...this.#name_servers }));
+    const found = await this.#readLinks();
+    const [links, teams] = [[...found.values()], this.#teamsOf(found)];
+    const flows = await this.#flowRules();
+    const text = nodeRulesText({ group, links, teams, flows, allowed_cidrs, ...this.#name_servers });
+    try {
+      await this.#nft(text);
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+      // A link had another team once, and a killed manager has left that.
+      await this.#nft(lines(`flush map inet ${group.table} teams`));
+      await this.#nft(text);
+    }
   }
 
-  /** The names of the links that the rules admit. Rejects if there are no rules. */
-  async #admittedLinks(): Promise<Set<string>> {
-    const listed = await this.#onNode(['nft', 'list', 'table', 'inet', this.#options.group.table]);
-    return new Set([...listed.matchAll(/"(vsbx\d+)"/g)].map(([, name = '']) => name));
+  async #flowRules(): Promise<FlowRules> {
+    if (this.#flow_rules === null) {
+      const { group, flow_bounds } = this.#options;
+      const bounds = { ...flowBounds((await this.flows()).size_max), ...flow_bounds };
+      const tried = this.#onNode(['nft', '-c', '-f', '-'], timeoutsText(group));
+      const has_timeouts = await tried.then(
+        () => true,
+        () => false,
+      );
+      this.#flow_rules = { bounds, has_timeouts };
+    }
+    return this.#flow_rules;
+  }
+
+  /** The group's table as `nft` shows it. Rejects if there is none. */
+  async #listTable(): Promise<string> {
+    return await this.#onNode(['nft', 'list', 'table', 'inet', this.#options.group.table]);
+  }
+
+  /** The numbers of the teams of these sandboxes, by the names of their links, as far as they are known. */
+  #teamsOf(links: ReadonlyMap<string, Link>): Map<string, number> {
+    const { teamOf } = this.#options;
+    return new Map(
+      [...links].flatMap(([sandbox_id, { interface: name }]): [string, number][] => {
+        const team = teamOf?.(sandbox_id) ?? null;
+        return team === null ? [] : [[name, teamNumber(team)]];
+      }),
+    );
   }
 
   /** Removes links from the rules whose removal a killed manager did not finish. A link is there before its admission. */
   async #forgetLostLinks(): Promise<void> {
-    const admitted = await this.#admittedLinks();
+    const admitted = linksIn(await this.#listTable());
     for (const { interface: name } of (await this.#readLinks()).values()) admitted.delete(name);
     const lost = [...admitted].flatMap((name) => linkNamed(name) ?? []);
-    for (const link of lost) await this.#nft(forgetText(this.#options.group, link));
+    const flows = await this.flows();
+    for (const link of lost) {
+      await this.#forget(link);
+      flows.forget(link);
+    }
+  }
+
+  /** Removes a link from the rules, as far as it is there. */
+  async #forget(link: Link): Promise<void> {
+    const { group } = this.#options;
+    try {
+      await this.#nft(forgetText(group, link, true));
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      await this.#unlessGone(this.#nft(forgetText(group, link, false)));
+    }
   }
 
   /**
@@ -194,14 +290,16 @@ export class Namespaces {
     }
   }
 
-  async #admit(link: Link): Promise<void> {
-    const { group } = this.#options;
+  async #admit(link: Link, team: number): Promise<void> {
+    const text = admitText(this.#options.group, link, team);
     try {
-      await this.#nft(admitText(group, link));
+      await this.#nft(text);
     } catch (error) {
-      if (!isGone(error)) throw error;
-      // Another manager of the group has ended and taken the table with it.
-      await this.#setRules();
+      // A killed manager has left the link's last team; or another one of the group has ended and taken the table with it.
+      if (isTaken(error)) await this.#forget(link);
+      else if (isGone(error)) await this.#setRules();
+      else throw error;
+      await this.#nft(text);
     }
     if (this.#name_servers.local_name_server) await this.#onNode(['sh'], localDnsScript(link));
   }
@@ -215,7 +313,7 @@ export class Namespaces {
         return link;
       } catch (error) {
         await this.#unlessGone(runProgram(['ip', 'netns', 'delete', namespace]));
-        if (!(error instanceof ProgramError && /File exists/.test(error.stderr))) throw error;
+        if (!isTaken(error)) throw error;
       }
     }
     throw new Error('all sandbox addresses of this node are in use');
@@ -261,6 +359,21 @@ export class Namespaces {
 
 function isGone(error: unknown): boolean {
   return error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr);
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof ProgramError && /File exists/.test(error.stderr);
+}
+
+/** The names of the links in a table as `nft` shows it. */
+function linksIn(table: string): Set<string> {
+  return new Set([...table.matchAll(/"(vsbx\d+)"/g)].map(([, name = '']) => name));
+}
+
+/** The numbers of the links' teams in a table as `nft` shows it. */
+function teamsIn(table: string): Map<string, number> {
+  const [, teams = ''] = /^\tmap teams \{([\s\S]*?)\n\t\}/m.exec(table) ?? [];
+  return new Map([...teams.matchAll(TEAMS)].map(([, name = '', team]) => [name, Number(team)]));
 }
 
 /** The data directory in a table as `nft` shows it, if it admits no link; else null. */

@@ -1,3 +1,11 @@
+import {
+  type FlowRules,
+  flowAdmission,
+  flowDismissal,
+  flowObjects,
+  flowRules,
+  flowTimeouts,
+} from '../flows/flow-rules.ts';
 import { LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
 import type { NodeGroup } from './node-group.ts';
 import { lines } from './texts.ts';
@@ -19,6 +27,9 @@ const DNS = 'meta l4proto { tcp, udp } th dport 53';
 export interface NodeRules {
   group: NodeGroup;
   links: readonly Link[];
+  /** The numbers of the links' teams by the links' names, as far as they are known. */
+  teams: ReadonlyMap<string, number>;
+  flows: FlowRules;
   /** `--allow-sandbox-cidr`. */
   allowed_cidrs: readonly string[];
   /** Name servers, reachable on port 53 wherever they are. */
@@ -32,11 +43,13 @@ export interface NodeRules {
  * stay admitted, because the sets of links are only added to.
  */
 export function nodeRulesText(rules: NodeRules): string {
-  const { group, links, allowed_cidrs, name_servers, local_name_server } = rules;
+  const { group, links, teams, flows, allowed_cidrs, name_servers, local_name_server } = rules;
   const table = `inet ${group.table}`;
   const from_sandbox = `iifgroup ${group.number}`;
   const to_sandbox = `oifgroup ${group.number}`;
-  const chains: [name: string, hook: string, rules: string[]][] = [
+  const chains: [name: string, hook: string | null, rules: string[]][] = [
+    ['flows_from', null, flowRules(flows, 'iifname', REJECT)],
+    ['flows_to', null, flowRules(flows, 'oifname', REJECT)],
     [
       'forged',
       'type filter hook prerouting priority -300',
@@ -61,6 +74,7 @@ export function nodeRulesText(rules: NodeRules): string {
         `iifgroup != ${group.number} accept`,
         'ct state established,related accept',
         'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+        'ct state new jump flows_from',
         ...(local_name_server === null ? [] : [`ct status dnat ip daddr ${local_name_server} ${DNS} accept`]),
         ...EXCEPTIONS,
         REJECT,
@@ -72,8 +86,10 @@ export function nodeRulesText(rules: NodeRules): string {
       [
         `iifgroup != ${group.number} oifgroup != ${group.number} accept`,
         'ct state established,related accept',
+        `${from_sandbox} ct state new jump flows_from`,
         ...EXCEPTIONS.map((exception) => `${from_sandbox} ${exception}`),
         // Published ports, for peers outside.
+        `iifname != "${LINK_PATTERN}" ct status dnat ct state new jump flows_to`,
         `iifname != "${LINK_PATTERN}" ct status dnat accept`,
         `${to_sandbox} ${REJECT}`,
         `ip daddr { 169.254.0.0/16, ${METADATA.ipv4.join(', ')} } ${REJECT}`,
@@ -94,7 +110,12 @@ export function nodeRulesText(rules: NodeRules): string {
     `add table ${table}${commentOf(group)}`,
     `add set ${table} ipv4 { type ifname . ipv4_addr; }`,
     `add set ${table} ipv6 { type ifname . ipv6_addr; }`,
-    ...links.flatMap((link) => admission('add', group, link)),
+    ...flowObjects(table),
+    ...(flows.has_timeouts ? flowTimeouts(table) : []),
+    ...links.flatMap((link) => [
+      ...admission('add', group, link),
+      ...flowAdmission(table, link, teams.get(link.interface) ?? null),
+    ]),
     ...Object.entries(replaced).flatMap(([name, addresses]) => [
       `add set ${table} ${name}4 { type ipv4_addr; flags interval; auto-merge; }`,
       `add set ${table} ${name}6 { type ipv6_addr; flags interval; auto-merge; }`,
@@ -105,7 +126,7 @@ export function nodeRulesText(rules: NodeRules): string {
       ),
     ]),
     ...chains.flatMap(([name, hook, each]) => [
-      `add chain ${table} ${name} { ${hook}; }`,
+      `add chain ${table} ${name}${hook === null ? '' : ` { ${hook}; }`}`,
       `flush chain ${table} ${name}`,
       ...each.map((rule) => `add rule ${table} ${name} ${rule}`),
     ]),
@@ -127,14 +148,23 @@ const EXCEPTIONS = [
   `ip6 daddr @dns6 ${DNS} accept`,
 ];
 
-/** Lets a link's packets through, with its own addresses as their source. */
-export function admitText(group: NodeGroup, link: Link): string {
-  return lines(...admission('add', group, link));
+/** Lets a link's packets through, with its own addresses as their source, as flows of its team. */
+export function admitText(group: NodeGroup, link: Link, team: number): string {
+  return lines(...admission('add', group, link), ...flowAdmission(`inet ${group.table}`, link, team));
 }
 
-/** Undoes `admitText`; harmless if that was not applied. */
-export function forgetText(group: NodeGroup, link: Link): string {
-  return lines(...admission('add', group, link), ...admission('delete', group, link));
+/** Undoes `admitText`. Harmless if that was not applied, except that `nft` refuses it with `has_team` then. */
+export function forgetText(group: NodeGroup, link: Link, has_team: boolean): string {
+  return lines(
+    ...admission('add', group, link),
+    ...admission('delete', group, link),
+    ...flowDismissal(`inet ${group.table}`, link, has_team),
+  );
+}
+
+/** Tries whether the kernel has time-outs for chosen flows. */
+export function timeoutsText({ table }: NodeGroup): string {
+  return lines(`add table inet ${table}`, ...flowTimeouts(`inet ${table}`));
 }
 
 function admission(

@@ -1,27 +1,32 @@
 /**
- * The wire format of the kernel's packet queues (`nfnetlink_queue`). Headers are in the machine's byte order,
- * little-endian on x64 and arm64, the queue's own fields in network order.
+ * The wire format of the kernel's packet queues (`nfnetlink_queue`), and what all parts of the packet filter have in
+ * common. Headers are in the machine's byte order, little-endian on x64 and arm64, all other fields in network order.
  */
 
 /** The size of a verdict as a message. */
 export const VERDICT_BYTES = 32;
 
-const HEADER_BYTES = 20;
+/** The header of every message of the packet filter. */
+export const HEADER_BYTES = 20;
 const SUBSYSTEM = 3 << 8;
 const PACKET = SUBSYSTEM;
 const VERDICT = SUBSYSTEM | 1;
 const CONFIG = SUBSYSTEM | 2;
 const ERROR = 2;
 
-const REQUEST = 1;
-const ACKNOWLEDGE = 4;
+/** The flags of a request, of one that is to be acknowledged, and of one that lists. */
+export const REQUEST = 1;
+/** See REQUEST. */
+export const ACKNOWLEDGE = 4;
+/** See REQUEST. */
+export const LIST = 0x300;
 
 const ATTRIBUTE_PACKET = 1;
 const ATTRIBUTE_VERDICT = 2;
 const ATTRIBUTE_PAYLOAD = 10;
 const ATTRIBUTE_FULL_LENGTH = 13;
 /** The two highest bits of an attribute's type are flags. */
-const TYPE_MASK = 0x3fff;
+export const TYPE_MASK = 0x3fff;
 
 const CONFIG_COMMAND = 1;
 const CONFIG_PARAMETERS = 2;
@@ -67,7 +72,7 @@ export interface QueueSettings {
 /** The request that binds a queue; the kernel acknowledges it and drops the queue's packets until it is configured. */
 export function bindRequest(queue: number): Buffer {
   const command = attribute(CONFIG_COMMAND, Buffer.from([COMMAND_BIND, 0, 0, 0]));
-  return configRequest(queue, REQUEST | ACKNOWLEDGE, command);
+  return filterRequest(CONFIG, REQUEST | ACKNOWLEDGE, queue, command);
 }
 
 /** The request that lets packets into a queue. It has no answer, because packets could arrive before it. */
@@ -81,7 +86,7 @@ export function configureRequest({ queue, is_whole, copied_bytes, packets_max }:
     attribute(CONFIG_FLAGS, bigEndian(is_whole ? FLAG_GSO : 0)),
     attribute(CONFIG_PARAMETERS, parameters),
   ];
-  return configRequest(queue, REQUEST, Buffer.concat(settings));
+  return filterRequest(CONFIG, REQUEST, queue, Buffer.concat(settings));
 }
 
 /** Writes a verdict at `at`; it takes `VERDICT_BYTES`. */
@@ -150,9 +155,10 @@ export function* messagesIn(message: Buffer, length: number) {
   }
 }
 
-function configRequest(queue: number, flags: number, attributes: Buffer): Buffer {
+/** A request to a part of the packet filter; `resource` is the number of a queue, else 0. */
+export function filterRequest(type: number, flags: number, resource: number, attributes: Buffer): Buffer {
   const request = Buffer.alloc(HEADER_BYTES + attributes.length);
-  writeHeader(request, 0, request.length, CONFIG, flags, queue);
+  writeHeader(request, 0, request.length, type, flags, resource);
   attributes.copy(request, HEADER_BYTES);
   return request;
 }
@@ -173,7 +179,8 @@ function writeHeader(
   into.writeUInt16BE(queue, at + 18);
 }
 
-function attribute(type: number, value: Buffer): Buffer {
+/** An attribute of a request. */
+export function attribute(type: number, value: Buffer): Buffer {
   const padded = Buffer.alloc(4 + ((value.length + 3) & ~3));
   padded.writeUInt16LE(4 + value.length);
   padded.writeUInt16LE(type, 2);
@@ -181,7 +188,8 @@ function attribute(type: number, value: Buffer): Buffer {
   return padded;
 }
 
-function bigEndian(value: number): Buffer {
+/** The value of an attribute that is a number of 32 bits. */
+export function bigEndian(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
   return bytes;

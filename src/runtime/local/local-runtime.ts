@@ -7,6 +7,7 @@ import { connectControl } from '../control-client.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import { Egress } from '../egress/egress.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
+import { flowMetrics } from '../networks/flow-metrics.ts';
 import type { LocalNetworks } from '../networks/local-networks.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';
@@ -141,9 +142,9 @@ export class LocalRuntime implements Runtime {
     return [...isolation.limitations(), ...of_groups, ...disks.limitations(), ...networks.limitations()];
   }
 
-  /** All zero: no sandboxes wait for claims. */
+  /** Pools are all zero: no sandboxes wait for claims. */
   metrics(): Metric[] {
-    return new PoolMetrics().metrics();
+    return [...new PoolMetrics().metrics(), ...flowMetrics(() => this.#parts.networks.flowTable())];
   }
 
   /** Always empty: there are no templates. */

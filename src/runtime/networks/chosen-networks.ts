@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
 import type { NetworkOption, NetworkState, NetworkUsage } from '../../contract/network.ts';
+import type { FlowTable } from '../../network/network-runtime.ts';
 import { networkProblem } from '../../network/problem.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';
@@ -62,6 +63,11 @@ export class ChosenNetworks implements LocalNetworks {
   /** Of what was chosen. */
   state(): NetworkState {
     return this.#chosen.state();
+  }
+
+  /** See `LocalNetworks`. */
+  flowTable(): Promise<FlowTable | null> {
+    return this.#chosen.flowTable();
   }
 
   /** See `SandboxNetworks`. */

@@ -1,4 +1,5 @@
 import type { WebhookEgress } from '../../contract/egress.ts';
+import type { FlowTable } from '../../network/network-runtime.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';
 import type { SandboxNetworks } from './sandbox-networks.ts';
@@ -26,6 +27,9 @@ export interface LocalNetworks extends SandboxNetworks {
 
   /** What sandboxes have to do without, a phrase for each; known after `start`. */
   limitations(): string[];
+
+  /** The connections that the node tracks; null where their network is not metered. */
+  flowTable(): Promise<FlowTable | null>;
 
   /** Makes the network of a sandbox that does not run yet. Its directory exists. Throws `internal_error`. */
   attach(files: SandboxFiles, spec: RuntimeSpec): Promise<SandboxNetwork>;

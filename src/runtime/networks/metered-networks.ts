@@ -5,7 +5,7 @@ import { ApiError } from '../../contract/errors.ts';
 import type { NetworkState, NetworkUsage } from '../../contract/network.ts';
 import { Namespaces } from '../../network/namespace/namespaces.ts';
 import { nodeGroup } from '../../network/namespace/node-group.ts';
-import { NetworkRuntime } from '../../network/network-runtime.ts';
+import { type FlowTable, NetworkRuntime } from '../../network/network-runtime.ts';
 import { identify, type ProcessIdentity } from '../local/host-process.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';
@@ -69,6 +69,11 @@ export class MeteredNetworks implements LocalNetworks {
     const { name_servers, local_name_server } = this.#names;
     if (name_servers.length > 0 || local_name_server !== null) return [];
     return ['sandboxes cannot resolve names: /etc/resolv.conf names no server that they can reach'];
+  }
+
+  /** See `LocalNetworks`. */
+  async flowTable(): Promise<FlowTable | null> {
+    return (await this.#opened?.network.flowTable()) ?? null;
   }
 
   /** See `SandboxNetworks`. */

@@ -25,6 +25,11 @@ export class UnmeteredNetworks implements LocalNetworks {
     return [];
   }
 
+  /** Always null: nothing is bounded. */
+  async flowTable(): Promise<null> {
+    return null;
+  }
+
   /** Always the same. */
   state(): NetworkState {
     return this.#state;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { flowBounds } from '../../../src/network/flows/flow-bounds.ts';
 import { linkOf } from '../../../src/network/namespace/addresses.ts';
 import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { forgetText, nodeRulesText } from '../../../src/network/namespace/node-rules.ts';
@@ -10,6 +11,8 @@ describe("a group's rules on the node", () => {
     const text = nodeRulesText({
       group,
       links: [linkOf(300)],
+      teams: new Map([['vsbx300', 7]]),
+      flows: { bounds: flowBounds(1_000), has_timeouts: true },
       allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'],
       name_servers: ['192.0.2.53'],
       local_name_server: null,
@@ -17,6 +20,7 @@ describe("a group's rules on the node", () => {
     expect(text).not.toMatch(/delete|destroy/);
     expect(text).not.toMatch(/flush set \S+ \S+ ipv/);
     expect(text).toContain(`add element inet ${group.table} ipv4 { "vsbx300" . 10.251.2.89 }`);
+    expect(text).toContain(`add element inet ${group.table} teams { "vsbx300" : 7 }`);
     expect(text).toContain(`add element inet ${group.table} allowed4 { 10.0.0.0/8 }`);
     expect(text).toContain(`add element inet ${group.table} allowed6 { fd00::/8 }`);
     expect(text).toContain(`add element inet ${group.table} dns4 { 192.0.2.53 }`);
@@ -31,8 +35,10 @@ describe("a group's rules on the node", () => {
   });
 
   it('forget a link also where it was never admitted', () => {
-    const lines = forgetText(group, linkOf(7)).trim().split('\n');
-    expect(lines.filter((line) => line.startsWith('add element'))).toHaveLength(2);
-    expect(lines.filter((line) => line.startsWith('delete element'))).toHaveLength(2);
+    const lines = forgetText(group, linkOf(7), false).trim().split('\n');
+    const elements = (verb: string) =>
+      lines.filter((line) => line.startsWith(verb)).map((line) => line.split(' ').slice(2, 5).join(' '));
+    expect(elements('delete element')).toHaveLength(6);
+    expect(elements('delete element').toSorted()).toEqual(elements('add element').toSorted());
   });
 });

@@ -4,6 +4,7 @@ import type { RatePolicy } from '../../../src/contract/quotas.ts';
 import type { TeamLimits } from '../../../src/network/attachment.ts';
 import type { ByteAuthority, Reservation } from '../../../src/network/authority.ts';
 import type { Direction } from '../../../src/network/directions.ts';
+import type { FlowBounds } from '../../../src/network/flows/flow-bounds.ts';
 import { type NodeGroup, nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { NetworkRuntime } from '../../../src/network/network-runtime.ts';
 import { addCounts, NO_COUNTS, networkUsageOf } from '../../../src/runtime/networks/metered-usage.ts';
@@ -86,24 +87,32 @@ export class TestNode {
     return node;
   }
 
+  /** Starts its network again, with other bounds of flows. */
+  async bound(flow_bounds: Partial<FlowBounds>): Promise<void> {
+    await this.network.stop();
+    this.network = this.runtime([], flow_bounds);
+    await this.network.start();
+  }
+
   /** A network runtime on this node. */
-  runtime(allowed_cidrs: string[] = []): NetworkRuntime {
+  runtime(allowed_cidrs: string[] = [], flow_bounds: Partial<FlowBounds> = {}): NetworkRuntime {
     return new NetworkRuntime({
       group: this.group,
       authority: this.#shared ?? this.authority,
       is_fail_open: false,
       allowed_cidrs,
       node_namespace: this.topology.node,
+      flow_bounds,
       clock: systemClock,
       log,
     });
   }
 
-  /** Attaches a sandbox of one team. */
-  async sandbox(own = bandwidth(0), team_limits = UNLIMITED): Promise<TestSandbox> {
+  /** Attaches a sandbox of a team. */
+  async sandbox(own = bandwidth(0), team_limits = UNLIMITED, team_id = 'team'): Promise<TestSandbox> {
     const sandbox_id = `${this.topology.id}-${this.#sandbox_ids.length}`;
     this.#sandbox_ids.push(sandbox_id);
-    const request = { sandbox_id, team_id: 'team', bandwidth: own, team_limits };
+    const request = { sandbox_id, team_id, bandwidth: own, team_limits };
     await this.network.attach(request);
     return new TestSandbox(this, sandbox_id);
   }

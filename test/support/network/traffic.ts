@@ -172,6 +172,31 @@ async function datagrams(host: string, count: number, size: number, each_ms: num
   socket.close();
 }
 
+/** Begins so many flows of datagrams, each to a port of its own, and tells when all are on their way. */
+async function flows(host: string, count: number): Promise<void> {
+  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+  const send = (port: number) =>
+    new Promise<void>((resolve) => socket.send('.', port, host, () => resolve()));
+  for (let port = PORT + 1; port <= PORT + count; port++) await send(port);
+  tell({ count });
+  socket.close();
+}
+
+/** Opens so many connections one after the other, tells how many were refused, and keeps the others. */
+async function hold(host: string, count: number): Promise<void> {
+  const held: Socket[] = [];
+  let refused = 0;
+  for (let i = 0; i < count; i++) {
+    await open(host, { job: 'echo' }).then(
+      (socket) => held.push(socket),
+      () => {
+        refused += 1;
+      },
+    );
+  }
+  tell({ held: held.length, refused });
+}
+
 function sendOne(socket: Datagrams, message: Buffer, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.send(message, PORT, host, (error) => (error ? reject(error) : resolve()));
@@ -281,6 +306,12 @@ switch (mode) {
     break;
   case 'datagrams':
     await datagrams(host, Number(a), Number(b), Number(c));
+    break;
+  case 'flows':
+    await flows(host, Number(a));
+    break;
+  case 'hold':
+    await hold(host, Number(a));
     break;
   case 'requests':
     await requests(host, Number(a));
