@@ -25,6 +25,11 @@ export function isAfter(dialect: Dialect, { xid, seq }: Position): RawBuilder<bo
     : sql<boolean>`(xid, seq) > (${xid}, ${seq})`;
 }
 
+/** PostgreSQL: the condition for rows before which no row can appear any more. */
+export function isComplete(): RawBuilder<boolean> {
+  return sql<boolean>`xid < (select usage_horizon())`;
+}
+
 /**
  * The positions of rows in commit order: on PostgreSQL by the id of the transaction that wrote them, on SQLite by row
  * number. A restored database counts from a lower number again; older cursors must still find its new rows.

@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import type { FeedEventType } from '../../contract/feed.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import { isAfter } from '../database/position-store.ts';
+import { isAfter, isComplete } from '../database/position-store.ts';
 import type { EventTable } from '../database/tables.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
 
@@ -131,7 +131,7 @@ export class FeedStore {
       .orderBy('xid', 'desc')
       .orderBy('seq', 'desc')
       .limit(1);
-    if (dialect === 'postgres') query = query.where(sql<boolean>`xid < usage_horizon()`);
+    if (dialect === 'postgres') query = query.where(isComplete());
     return (await query.executeTakeFirst()) ?? { xid: 0, seq: 0 };
   }
 
@@ -140,7 +140,7 @@ export class FeedStore {
     const { db, dialect } = this.#database;
     const query = db.selectFrom('events').where(isAfter(dialect, position)).orderBy('xid').orderBy('seq');
     if (dialect === 'sqlite') return query;
-    return query.where(sql<boolean>`xid < usage_horizon()`);
+    return query.where(isComplete());
   }
 
   /** Removes up to `limit` events that were recorded before `before_ms`; returns how many. */

@@ -1,8 +1,8 @@
-import { type Selectable, sql } from 'kysely';
+import type { Selectable } from 'kysely';
 import { unitOf, type WindowType } from '../../contract/usage.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import { isAfter } from '../database/position-store.ts';
+import { isAfter, isComplete } from '../database/position-store.ts';
 import type { LeaseTable, UsageWindowTable } from '../database/tables.ts';
 import type { Span } from './spans.ts';
 
@@ -153,7 +153,7 @@ export class UsageStore {
       .limit(limit);
     if (window_type !== undefined) query = query.where('window_type', '=', window_type);
     if (this.#database.dialect === 'postgres') {
-      query = query.where(sql<boolean>`xid < usage_horizon()`);
+      query = query.where(isComplete());
     }
     return query.execute();
   }

@@ -1,6 +1,7 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
+import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
@@ -80,6 +81,44 @@ describe.skipIf(postgresPrograms() === null)(
     });
   },
 );
+
+describe.skipIf(postgresPrograms() === null)('a transaction that stays open', () => {
+  /** Leaves a transaction with an id open in a database. */
+  async function leftOpen(url: string): Promise<() => Promise<void>> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('begin');
+    await client.query('create table of_its_own ()');
+    return async () => {
+      await client.query('commit');
+    };
+  }
+
+  it('holds up readers of its own database alone, for a manager without special rights too', async () => {
+    const server = await startPostgres();
+    onTestFinished(() => server.stop());
+    const [url, other] = [await server.database(), await server.database()];
+    const owner = new pg.Client({ connectionString: url });
+    await owner.connect();
+    await owner.query("create role plain login password 'plain'");
+    await owner.query('grant all on schema public to plain');
+    await owner.end();
+    const { write, read } = await opened(url.replace(/\/\/[^@]*@/, '//plain:plain@'));
+    const [endOther, endLater] = [await leftOpen(other), await leftOpen(other.replace(/[^/]*$/, 'postgres'))];
+    await write('a', 2);
+    const first = await read();
+    expect(first.ids).toEqual(['a1', 'a2']);
+    const endOwn = await leftOpen(url);
+    await write('b');
+    expect((await read(first.cursor)).ids).toEqual([]);
+    await endOther();
+    expect((await read(first.cursor)).ids).toEqual([]);
+    await endOwn();
+    expect((await read(first.cursor)).ids).toEqual(['b3']);
+    await endLater();
+  });
+});
 
 it('a cursor ahead of a SQLite file that was restored from a backup is refused, never answered with an empty page', async () => {
   const path = join(scratchFolder(), 'manager.db');

@@ -222,13 +222,35 @@ async function createCount(db: Kysely<Tables>): Promise<void> {
  * Creates the functions that order rows by commit. Rows become visible in the order of commits, not of numbers, so a
  * reader stays below the oldest open transaction. A position is a transaction id plus an offset, which grows when a
  * restored database starts counting from a lower id; the horizon is below everything that may still be written.
+ *
+ * Ids are those of the whole cluster: a transaction that certainly belongs to another database writes none of these rows,
+ * and holds up nobody. Each holds a lock on its own id from a moment after it has one to its end, and one whose lock is not
+ * in sight counts as one of this database. The processes of others are read before the locks: one that has taken over the number
+ * of an ended process of this database cannot be taken for that. In most queries nothing is open, and none of this is read.
  */
 async function createPositions(db: Kysely<Tables>): Promise<void> {
   const offset = sql`coalesce((select value::bigint from settings where key = 'usage_offset'), 0)`;
   await sql`create function usage_position() returns bigint language sql volatile as $$
     select pg_current_xact_id()::text::bigint + ${offset} $$`.execute(db);
-  await sql`create function usage_horizon() returns bigint language sql stable as $$
-    select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + ${offset} $$`.execute(db);
+  await sql`create function usage_horizon() returns bigint language plpgsql stable as $$
+    declare
+      seen constant pg_snapshot := pg_current_snapshot();
+      next constant bigint := pg_snapshot_xmax(seen)::text::bigint;
+      oldest bigint := pg_snapshot_xmin(seen)::text::bigint;
+      others integer[];
+      theirs bigint[];
+    begin
+      if oldest < next then
+        others := array(select pid from pg_stat_activity
+          where datid <> (select oid from pg_database where datname = current_database()));
+        theirs := array(select transactionid::text::bigint from pg_locks
+          where locktype = 'transactionid' and mode = 'ExclusiveLock' and granted and pid = any(others));
+        select coalesce(min(id), next) into oldest from
+          (select each::text::bigint as id from pg_snapshot_xip(seen) as each) as ids
+          where id % 4294967296 <> all(theirs);
+      end if;
+      return oldest + ${offset};
+    end $$`.execute(db);
 }
 
 /** The position of the transaction that writes a row; SQLite has one writer, and its rows need none. */
