@@ -9,16 +9,18 @@ const USED = new Set([
   'GNU.sparse.name',
   'GNU.sparse.realsize',
   'GNU.sparse.size',
-  'GNU.sparse.map',
   'GNU.volume.filename',
 ]);
-/** Digits of a record's length, and the space behind them. */
-const LENGTH_BYTES_MAX = 11;
+const SPACE = 0x20;
+const LINE_END = 0x0a;
+const EQUALS = 0x3d;
+const COMMA = 0x2c;
+const ZERO = 0x30;
 
 /** The records of an extended header of the POSIX format. Values are bytes. */
 export class ExtendedHeader {
   readonly #values = new Map<string, BytePath>();
-  /** Of GNU's format 0.0 for sparse files, whose keys are repeated. */
+  /** Positions and lengths of a sparse file's parts in turn. */
   readonly #sparse_numbers: number[] = [];
   /** Whether it is no list of records. */
   readonly is_malformed: boolean;
@@ -26,7 +28,7 @@ export class ExtendedHeader {
   /** `for_all` is what headers for all entries have said. */
   constructor(data: Buffer, for_all: ExtendedHeader | null) {
     for (const key of for_all ? OF_ALL : []) this.#values.set(key, for_all?.get(key) ?? '');
-    this.is_malformed = !this.#read(data.toString('latin1'));
+    this.is_malformed = !this.#read(data);
   }
 
   /** The value of a key; undefined where it is missing or empty, which takes back what was said before. */
@@ -46,30 +48,49 @@ export class ExtendedHeader {
     if (major === '1') return { size: this.number('GNU.sparse.realsize') ?? Number.NaN, numbers: null };
     const size = this.number('GNU.sparse.size');
     if (size === undefined && major === '0') return null;
-    const map = this.get('GNU.sparse.map');
-    const numbers = map === undefined ? this.#sparse_numbers : map.split(',').map(decimal);
-    return { size: major === '0' ? (size ?? Number.NaN) : Number.NaN, numbers };
+    return { size: major === '0' ? (size ?? Number.NaN) : Number.NaN, numbers: this.#sparse_numbers };
   }
 
-  /** Reads `<length> <key>=<value>\n` again and again. Looks at each byte a few times, whatever the lengths are. */
-  #read(text: string): boolean {
-    for (let at = 0; at < text.length && text[at] !== '\0'; ) {
-      const [length = ''] = /^[0-9]+ /.exec(text.slice(at, at + LENGTH_BYTES_MAX)) ?? [];
-      const end = at + Number(length);
-      const record = text.slice(at + length.length, end - 1);
-      const equals = record.indexOf('=');
-      if (equals < 0 || text[end - 1] !== '\n') return false;
-      this.#put(record.slice(0, equals), record.slice(equals + 1));
+  /** Reads `<length> <key>=<value>\n` again and again. Millions of them fit into a header: each byte is looked at once. */
+  #read(data: Buffer): boolean {
+    for (let at = 0; at < data.length && data[at] !== 0; ) {
+      let key_at = at;
+      let length = 0;
+      for (; isDigit(data[key_at]); key_at++) length = length * 10 + (data[key_at] as number) - ZERO;
+      const end = at + length;
+      let equals = key_at + 1;
+      while (equals < end && data[equals] !== EQUALS) equals++;
+      if (data[key_at] !== SPACE || equals >= end || data[end - 1] !== LINE_END) return false;
+      this.#put(data.toString('latin1', key_at + 1, equals), data, equals + 1, end - 1);
       at = end;
     }
     return true;
   }
 
-  #put(key: string, value: BytePath): void {
-    if (key === 'GNU.sparse.offset' || key === 'GNU.sparse.numbytes')
-      this.#sparse_numbers.push(decimal(value));
-    else if (USED.has(key)) this.#values.set(key, value);
+  #put(key: string, data: Buffer, start: number, end: number): void {
+    if (USED.has(key)) this.#values.set(key, data.toString('latin1', start, end));
+    // In the format 0.0 each number has a record, and keys are repeated; in 0.1 one record has all of them.
+    else if (key === 'GNU.sparse.offset' || key === 'GNU.sparse.numbytes' || key === 'GNU.sparse.map') {
+      this.#readNumbers(data, start, end);
+    }
   }
+
+  /** Numbers with commas between them; what is none becomes NaN. */
+  #readNumbers(data: Buffer, start: number, end: number): void {
+    let number = start < end ? 0 : Number.NaN;
+    for (let at = start; at < end; at++) {
+      const byte = data[at] as number;
+      if (byte === COMMA) {
+        this.#sparse_numbers.push(number);
+        number = 0;
+      } else number = isDigit(byte) ? number * 10 + byte - ZERO : Number.NaN;
+    }
+    this.#sparse_numbers.push(number);
+  }
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte < ZERO + 10;
 }
 
 function decimal(text: string): number {

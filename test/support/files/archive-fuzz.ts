@@ -76,19 +76,20 @@ function checkInside(folder: string, top: string): void {
   expect(readdirSync(folder).sort()).toEqual(['canary', 'journal', 'top']);
   expect(readFileSync(join(folder, 'canary'), 'utf8')).toBe('mine');
   expect(readdirSync(join(folder, 'journal'))).toEqual([]);
-  const look = (directory: string) => {
-    for (const name of readdirSync(directory)) {
-      const path = join(directory, name);
+  // Damage may give a name any bytes.
+  const look = (directory: Buffer) => {
+    for (const name of readdirSync(directory, 'buffer')) {
+      const path = Buffer.concat([directory, Buffer.from('/'), name]);
       const stat = lstatSync(path);
-      expect(name).not.toMatch(/^\.sandboxd/);
+      expect(name.toString()).not.toMatch(/^\.sandboxd/);
       if (stat.isDirectory()) look(path);
-      else if (stat.isSymbolicLink()) expect(`${realOf(path) ?? top}/`, path).toContain(`${top}/`);
+      else if (stat.isSymbolicLink()) expect(`${realOf(path) ?? top}/`, String(path)).toContain(`${top}/`);
     }
   };
-  look(top);
+  look(Buffer.from(top));
 }
 
-function realOf(path: string): string | null {
+function realOf(path: Buffer): string | null {
   try {
     return realpathSync.native(path);
   } catch {
