@@ -43,7 +43,10 @@ export function defineFileCommands(program: Command, { withDaemon }: CommandRunn
     .description('copy files between here and the sandbox, whose paths begin with :')
     .argument('<path...>', 'sources and the destination; - is stdin or stdout')
     .option('-r, --recursive', 'copy directories')
-    .option('-p, --preserve', 'keep setuid and setgid of files that come from the sandbox')
+    .option(
+      '-p, --preserve',
+      'of files that come from the sandbox, keep setuid and setgid, and links that lead out',
+    )
     .option(...USER)
     .addHelpText(
       'after',

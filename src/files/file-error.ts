@@ -59,8 +59,10 @@ export function conflictAt(path: BytePath, problem: string): ApiError {
 }
 
 /** A file that became shorter while it was read. */
-export function fileShrunk(): ApiError {
-  return new ApiError('conflict', 'A file has shrunk while it was read.');
+export class FileShrunk extends ApiError {
+  constructor() {
+    super('conflict', 'A file has shrunk while it was read.');
+  }
 }
 
 /** Whether an error is one of these of the kernel. */

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { FileEntry, FilePage } from '../contract/files.ts';
 import { accountNames } from './accounts.ts';
-import { packPath } from './archive/pack.ts';
+import { type PackParts, packPath } from './archive/pack.ts';
 import { type Unpacked, type UnpackRequest, unpackArchive } from './archive/unpack.ts';
 import { type BytePath, systemPath } from './byte-path.ts';
 import { copyPath } from './change/copy.ts';
@@ -97,8 +97,8 @@ export class Files {
   }
 
   /** A tar stream of a directory's tree or of one file. */
-  pack(path: BytePath, signal: AbortSignal): Promise<AsyncGenerator<Buffer, void>> {
-    return withPath(path, () => packPath(path, this.#own, signal));
+  pack(path: BytePath, parts: Omit<PackParts, 'own'>): Promise<AsyncGenerator<Buffer, void>> {
+    return withPath(path, () => packPath(path, { ...parts, own: this.#own }));
   }
 
   /** Unpacks a tar or tar.gz stream under a directory. */

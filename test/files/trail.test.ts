@@ -96,7 +96,11 @@ it('packing holds few files open, however deep it is', async () => {
   writeFileSync(join(deep, 'file'), Buffer.alloc(300_000));
   const before = openFiles();
   const directory = await Directory.open(folder, own);
-  for await (const _ of await Pack.ofDirectory(directory, own, new AbortController().signal)) {
+  for await (const _ of await Pack.ofDirectory(directory, {
+    own,
+    signal: new AbortController().signal,
+    copy: null,
+  })) {
     expect(openFiles()).toBeLessThan(before + 6);
   }
   expect(openFiles()).toBe(before);

@@ -1424,6 +1424,7 @@ export interface operations {
                 path_base64?: string;
                 user?: string;
                 format?: "tar" | "tar.gz";
+                exact?: boolean;
             };
         };
         responses: {

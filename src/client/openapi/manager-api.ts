@@ -1411,6 +1411,7 @@ export interface operations {
                 path_base64?: string;
                 user?: string;
                 format?: "tar" | "tar.gz";
+                exact?: boolean;
             };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */

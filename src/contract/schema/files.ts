@@ -41,6 +41,7 @@ export const FileWriteQuery = closedObject({
 export const ArchiveQuery = closedObject({
   ...path,
   format: Type.Enum(['tar', 'tar.gz'], { default: 'tar' }),
+  exact: Type.Boolean({ default: false, description: 'for a copy of the tree, with what is lost named' }),
 });
 
 /** The query of an archive to unpack. */

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { HAS_SET_IDS } from '../../files/archive/tree-copy.ts';
+import { SETS_IDS } from '../../files/archive/tree-copy.ts';
 import { SET_IDS } from '../../files/mode.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
@@ -56,7 +56,8 @@ async function copyAll(
     const from_sandbox = source.startsWith(':');
     if (from_sandbox && to_sandbox)
       await within(context, sandboxPath(source), sandboxPath(destination), options);
-    else if (to_sandbox) await up(context, source, sandboxPath(destination), options);
+    else if (to_sandbox)
+      exit_code = worse(exit_code, await up(context, source, sandboxPath(destination), options));
     else if (from_sandbox)
       exit_code = worse(exit_code, await down(context, sandboxPath(source), destination, options));
     else
@@ -73,23 +74,29 @@ function worse(one: ExitCode, other: ExitCode): ExitCode {
   return one === EXIT.ok ? other : one;
 }
 
-async function up(context: Context, from: string, to: string, options: CpOptions): Promise<void> {
+async function up(context: Context, from: string, to: string, options: CpOptions): Promise<ExitCode> {
   const { recursive, stdin, user, signal } = options;
   const as = { user, signal };
-  if (from === '-') return uploadStream(context, stdin, to, as);
+  if (from === '-') {
+    await uploadStream(context, stdin, to, as);
+    return EXIT.ok;
+  }
   const found = await localStat(from);
   if (!found) throw new Failure(EXIT.failed, `${from} is not there`);
   if (!found.isDirectory()) {
     if (found.isSocket()) throw new Failure(EXIT.failed, `${from} is a socket`);
     const { path, is_there } = await insideIfDirectory(context, to, resolve(from), as);
-    if (found.isFIFO()) return uploadPipe(context, from, path, as);
-    const is_new = !(is_there ?? (await sandboxStat(context, path, as)));
-    return uploadFile(context, from, path, { ...as, is_new });
+    if (found.isFIFO()) await uploadPipe(context, from, path, as);
+    else {
+      const is_new = !(is_there ?? (await sandboxStat(context, path, as)));
+      await uploadFile(context, from, path, { ...as, is_new });
+    }
+    return EXIT.ok;
   }
   checkRecursive(from, recursive);
   const is_there = (await sandboxStat(context, to, as)) !== null;
   const target = is_there && !copiesContents(from) ? join(to, basename(resolve(from))) : to;
-  await uploadTree(context, from, target, as);
+  return uploadTree(context, from, target, as);
 }
 
 async function down(context: Context, from: string, to: string, options: CpOptions): Promise<ExitCode> {
@@ -108,7 +115,7 @@ async function down(context: Context, from: string, to: string, options: CpOptio
     const mode = Number.parseInt(entry.mode, 8);
     const kept = preserve ? mode : mode & ~SET_IDS;
     const losses = new Losses(`:${from}`);
-    if (kept !== mode) losses.add({ path: '', what: HAS_SET_IDS, is_left_out: false });
+    if (kept !== mode) losses.add({ path: '', what: SETS_IDS, is_failure: false });
     await downloadFile(context, from, target, kept, as);
     return losses.tell(context.err);
   }

@@ -74,7 +74,7 @@ export async function downloadTree(
 ): Promise<ExitCode> {
   const response = await context.client.stream('/files/archive', {
     type: 'application/x-tar',
-    query: { path: from, user },
+    query: { path: from, exact: 'true', user },
     signal,
   });
   const progress = new Progress(from, null, context.err, systemClock);

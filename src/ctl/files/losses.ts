@@ -3,8 +3,9 @@ import { shownBytes } from '../../files/byte-path.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import type { Output } from '../terminal/output.ts';
 
-/** Of the losses of one tree, how many are named. */
+/** Of the losses of one tree, how many are named, and how much of what a sandbox says of one is shown. */
 const NAMED_MAX = 20;
+const SHOWN_MAX = 200;
 
 /** What the copy of a tree does not keep: the first losses by name, and how many more there are. */
 export class Losses {
@@ -19,15 +20,11 @@ export class Losses {
   }
 
   /** Takes one. */
-  add({ path, what, is_left_out }: Loss): void {
-    if (is_left_out) this.#exit_code = EXIT.failed;
+  add({ path, what, is_failure }: Loss): void {
+    if (is_failure) this.#exit_code = EXIT.failed;
     if (++this.#count > NAMED_MAX) return;
     const name = path === '' ? this.#shown_top : `${this.#shown_top}/${shownBytes(path).text}`;
-    this.#lines.push(
-      is_left_out
-        ? `sandboxctl: left out: ${name} ${what}`
-        : `sandboxctl: ${name} ${what}, which only -p keeps`,
-    );
+    this.#lines.push(`sandboxctl: ${name} ${what.slice(0, SHOWN_MAX)}`);
   }
 
   /** Names them; returns the exit code of the copy. */

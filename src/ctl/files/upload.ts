@@ -5,13 +5,15 @@ import { Readable, Transform } from 'node:stream';
 import { promisify } from 'node:util';
 import { systemClock } from '../../base/clock.ts';
 import { Pack } from '../../files/archive/pack.ts';
+import type { Loss } from '../../files/archive/tree-copy.ts';
 import { bytePath, systemPath } from '../../files/byte-path.ts';
 import { Directory } from '../../files/directory.ts';
 import { modeText } from '../../files/mode.ts';
 import { OwnPlaces } from '../../files/own-places.ts';
 import { isPseudo } from '../../files/regular-file.ts';
 import type { Context } from '../context.ts';
-import { EXIT, Failure, reason } from '../failure.ts';
+import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
+import { Losses } from './losses.ts';
 import { Progress } from './progress.ts';
 import type { CopyAs } from './sandbox-files.ts';
 
@@ -89,16 +91,23 @@ export async function uploadStream(context: Context, input: Readable, to: string
   await send(context, '/files', { query: { path: to, user: as.user } }, input, 'stdin', null, as);
 }
 
-/** Writes what is in a local directory into one of the sandbox, which is made if it is missing. */
-export async function uploadTree(context: Context, from: string, to: string, as: CopyAs): Promise<void> {
+/**
+ * Writes what is in a local directory into one of the sandbox, which is made if it is missing. Names what it leaves out, and
+ * returns the exit code.
+ */
+export async function uploadTree(context: Context, from: string, to: string, as: CopyAs): Promise<ExitCode> {
+  const losses = new Losses(from);
   const own = new OwnPlaces([]);
   const directory = await Directory.open(systemPath(bytePath(from)), own).catch((error) => {
     throw sourceFailure(from, error);
   });
-  const archive = Readable.from(await Pack.ofDirectory(directory, own, as.signal), { objectMode: false });
+  const copy = { onLoss: (loss: Loss) => losses.add(loss) };
+  const entries = await Pack.ofDirectory(directory, { own, signal: as.signal, copy });
+  const archive = Readable.from(entries, { objectMode: false });
   const headers = { 'content-type': 'application/x-tar' };
   const query = { path: to, exact: 'true', user: as.user };
   await send(context, '/files/archive', { query, headers }, archive, from, null, as);
+  return losses.tell(context.err);
 }
 
 async function send(

@@ -27,12 +27,18 @@ export class Inside implements AsyncDisposable {
   /** To what links name. */
   readonly #targets: Trail;
   #steps_left = STEPS_MIN;
+  #made = 0;
 
   constructor(top: Directory, own: OwnPlaces, signal: AbortSignal) {
     this.#top = top;
     this.#signal = signal;
     this.#places = new Trail(top, own);
     this.#targets = new Trail(top, own);
+  }
+
+  /** How many directories it has made. */
+  get made(): number {
+    return this.#made;
   }
 
   /**
@@ -44,6 +50,7 @@ export class Inside implements AsyncDisposable {
     const make = (name: BytePath) => {
       try {
         mkdirSync(trail.at(name), MODE);
+        this.#made += 1;
       } catch (failure) {
         if (!isSystemError(failure, 'EEXIST')) throw failure;
       }

@@ -1,6 +1,7 @@
 import {
   closeSync,
   constants,
+  type Dirent,
   fstatSync,
   lstatSync,
   openSync,
@@ -14,30 +15,41 @@ import { FILE_DEPTH_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
 import { type AccountNames, accountNames } from '../accounts.ts';
-import { type BytePath, shownBytes, systemPath } from '../byte-path.ts';
+import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
 import type { ByteRange } from '../byte-range.ts';
 import { Directory } from '../directory.ts';
-import { conflictAt, fileShrunk, isSystemError } from '../file-error.ts';
+import { conflictAt, FileShrunk, isSystemError } from '../file-error.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { openRegularFile } from '../regular-file.ts';
 import { Trail } from '../trail.ts';
 import { dataRanges, isSparse, sparseMap, sparseRecords } from './sparse.ts';
 import { padding, TAR_END, type TarEntry, tarHeader } from './tar-header.ts';
+import type { Loss } from './tree-copy.ts';
 
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 const CHUNK_BYTES = 256 * 1024;
 /** Other names of files that are remembered; further ones become files of their own. */
 const LINKS_MAX = 100_000;
 
+/** What packing uses. */
+export interface PackParts {
+  own: OwnPlaces;
+  signal: AbortSignal;
+  copy: PackedCopy | null;
+}
+
+/** How the copy of a tree is packed, where any other archive is of files, directories and links alone. */
+export interface PackedCopy {
+  /** Takes what is lost; null: the archive tells it. */
+  onLoss: ((loss: Loss) => void) | null;
+}
+
 /** A tar stream of a directory's tree, or of one file under its own name. Throws `not_a_file`, `conflict` or the system's error. */
-export async function packPath(
-  path: BytePath,
-  own: OwnPlaces,
-  signal: AbortSignal,
-): Promise<AsyncGenerator<Buffer, void>> {
+export async function packPath(path: BytePath, parts: PackParts): Promise<AsyncGenerator<Buffer, void>> {
+  const { own } = parts;
   try {
     const directory = await Directory.open(systemPath(path), own);
-    return await Pack.ofDirectory(directory, own, signal);
+    return await Pack.ofDirectory(directory, parts);
   } catch (error) {
     if (!isSystemError(error, 'ENOTDIR')) throw error;
   }
@@ -46,40 +58,41 @@ export async function packPath(
     await handle.close();
     throw conflictAt(path, 'has no length before it is read, which an archive needs');
   }
-  return Pack.ofFile(handle, path.slice(path.lastIndexOf('/') + 1), own, signal);
+  return Pack.ofFile(handle, path.slice(path.lastIndexOf('/') + 1), parts);
 }
 
 /**
  * Writes a directory's tree, or a single file, as a tar stream. Names are relative to the directory, links stay links, and
  * sparse files stay small. Sockets, pipes and devices are left out, and so are the daemon's own files and uploads under
- * way. What cannot be read, or changes its size meanwhile, breaks the stream. Calls the system at once, as suits a thread
- * of its own.
+ * way. What cannot be read, or becomes shorter meanwhile, breaks the stream. The copy of a tree begins with the directory
+ * itself, and has its pipes; it tells of what else is left out, or cannot be read, or became longer. Calls the system at
+ * once, as suits a thread of its own.
  */
 export class Pack {
   readonly #own: OwnPlaces;
   readonly #signal: AbortSignal;
+  readonly #copy: PackedCopy | null;
   readonly #names: AccountNames;
   readonly #first_names = new Map<string, BytePath>();
   /** What is handed over next: an entry is often smaller than a packet. */
   #chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   #filled = 0;
 
-  private constructor(own: OwnPlaces, signal: AbortSignal, names: AccountNames) {
+  private constructor({ own, signal, copy }: PackParts, names: AccountNames) {
     this.#own = own;
     this.#signal = signal;
+    this.#copy = copy;
     this.#names = names;
   }
 
   /** The stream of a directory's tree, which is closed at its end. */
-  static async ofDirectory(
-    directory: Directory,
-    own: OwnPlaces,
-    signal: AbortSignal,
-  ): Promise<AsyncGenerator<Buffer, void>> {
-    const pack = new Pack(own, signal, await accountNames());
+  static async ofDirectory(directory: Directory, parts: PackParts): Promise<AsyncGenerator<Buffer, void>> {
+    const pack = new Pack(parts, await accountNames());
     return pack.#stream(async function* () {
       await using top = directory;
-      await using trail = new Trail(top, own);
+      await using trail = new Trail(top, parts.own);
+      if (parts.copy)
+        yield* pack.#put(pack.#header({ name: './', type: 'directory', size: 0, stat: top.stat }));
       yield* pack.#directory(trail, '');
     });
   }
@@ -88,10 +101,9 @@ export class Pack {
   static async ofFile(
     handle: FileHandle,
     name: BytePath,
-    own: OwnPlaces,
-    signal: AbortSignal,
+    parts: PackParts,
   ): Promise<AsyncGenerator<Buffer, void>> {
-    const pack = new Pack(own, signal, await accountNames());
+    const pack = new Pack(parts, await accountNames());
     return pack.#stream(async function* () {
       await using file = handle;
       yield* pack.#content(file.fd, name, await file.stat());
@@ -108,7 +120,9 @@ export class Pack {
     const { depth, real } = trail;
     if (depth > FILE_DEPTH_MAX) throw conflictAt(real, 'is nested too deep');
     const hidden = await this.#own.hides(real);
-    const dirents = readdirSync(trail.at(), { withFileTypes: true, encoding: 'latin1' as 'utf8' });
+    const list = () => readdirSync(trail.at(), { withFileTypes: true, encoding: 'latin1' as 'utf8' });
+    const dirents = depth === 0 ? list() : yield* this.#allowed(above.slice(0, -1), list);
+    if (dirents === null) return;
     const kept = dirents.filter(({ name }) => !isTemporaryName(name) && !hidden(name));
     kept.sort((one, other) => (one.name < other.name ? -1 : 1));
     for (const dirent of kept) {
@@ -117,7 +131,8 @@ export class Pack {
       const name = above + own_name;
       if (dirent.isFile()) yield* this.#file(trail, own_name, name);
       else if (dirent.isSymbolicLink()) yield* this.#symlink(trail, own_name, name);
-      else if (dirent.isDirectory() && (await wasEntered(trail, own_name))) {
+      else if (!dirent.isDirectory()) yield* this.#special(trail, dirent, name);
+      else if (await wasEntered(trail, own_name)) {
         yield* this.#put(this.#header({ name: `${name}/`, type: 'directory', size: 0, stat: trail.stat }));
         yield* this.#directory(trail, `${name}/`);
         await trail.leave();
@@ -130,12 +145,45 @@ export class Pack {
     const stat = lstatSync(directory.at(own_name), { throwIfNoEntry: false });
     if (!stat?.isSymbolicLink()) return;
     const link_name = unlessGone(() => readlinkSync(directory.at(own_name), 'latin1'));
-    if (link_name !== null)
-      yield* this.#put(this.#header({ name, type: 'symlink', size: 0, stat, link_name }));
+    if (link_name === null) return;
+    const first = this.#copy !== null && stat.nlink > 1 ? this.#firstName(stat, name) : null;
+    const type = first === null ? 'symlink' : 'link';
+    yield* this.#put(this.#header({ name, type, size: 0, stat, link_name: first ?? link_name }));
+  }
+
+  /** Of a pipe the pipe; other things are only told of. */
+  *#special(directory: Trail, dirent: Dirent<string>, name: BytePath): Generator<Buffer, void> {
+    if (this.#copy === null) return;
+    if (!dirent.isFIFO()) {
+      yield* this.#lose(name, `is a ${dirent.isSocket() ? 'socket' : 'device'}, which is left out`);
+      return;
+    }
+    const stat = lstatSync(directory.at(dirent.name), { throwIfNoEntry: false });
+    if (stat?.isFIFO()) yield* this.#put(this.#header({ name, type: 'fifo', size: 0, stat }));
+  }
+
+  *#lose(path: BytePath, what: string): Generator<Buffer, void> {
+    if (this.#copy === null) return;
+    if (this.#copy.onLoss) this.#copy.onLoss({ path, what, is_failure: true });
+    else
+      yield* this.#put(
+        this.#header({ name: path, type: 'left-out', size: 0, stat: NOTHING, link_name: what }),
+      );
+  }
+
+  /** The result of a call; null, and told of in the copy of a tree, where the account may not make it. */
+  *#allowed<Result>(path: BytePath, call: () => Result): Generator<Buffer, Result | null> {
+    try {
+      return call();
+    } catch (error) {
+      if (this.#copy === null || !isSystemError(error, 'EACCES', 'EPERM')) throw error;
+      yield* this.#lose(path, 'cannot be read: permission denied');
+      return null;
+    }
   }
 
   async *#file(directory: Trail, own_name: BytePath, name: BytePath): AsyncGenerator<Buffer, void> {
-    const fd = unlessGone(() => openSync(directory.at(own_name), READ));
+    const fd = yield* this.#allowed(name, () => unlessGone(() => openSync(directory.at(own_name), READ)));
     if (fd === null) return;
     try {
       const stat = fstatSync(fd);
@@ -150,6 +198,15 @@ export class Pack {
         }
       }
       yield* this.#content(fd, name, stat);
+      if (this.#copy !== null && fstatSync(fd).size > stat.size)
+        yield* this.#lose(
+          name,
+          `became longer while it was copied; its first ${stat.size} bytes were copied`,
+        );
+    } catch (error) {
+      throw error instanceof FileShrunk
+        ? conflictAt(joined(directory.real, own_name), 'became shorter while it was read')
+        : error;
     } finally {
       closeSync(fd);
     }
@@ -197,7 +254,7 @@ export class Pack {
     for (let position = start; position < end; ) {
       const room = Math.min(CHUNK_BYTES - this.#filled, end - position);
       const length = readSync(fd, this.#chunk, this.#filled, room, position);
-      if (length === 0) throw fileShrunk();
+      if (length === 0) throw new FileShrunk();
       position += length;
       this.#filled += length;
       if (this.#filled === CHUNK_BYTES) yield this.#next();
@@ -228,6 +285,9 @@ export class Pack {
     return full;
   }
 }
+
+/** Of an entry that nothing is made of. */
+const NOTHING = { mode: 0, uid: 0, gid: 0, mtimeMs: 0 };
 
 function unlessGone<Result>(call: () => Result): Result | null {
   try {

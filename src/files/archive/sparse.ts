@@ -1,7 +1,7 @@
 import { readSync, type Stats } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ByteRange } from '../byte-range.ts';
-import { fileShrunk } from '../file-error.ts';
+import { FileShrunk } from '../file-error.ts';
 import { padding } from './tar-header.ts';
 
 /** What is zero for this long is left out. */
@@ -26,7 +26,7 @@ export async function dataRanges(fd: number, size: number, signal: AbortSignal):
     await nextTurn();
     signal.throwIfAborted();
     const length = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, size - start), start);
-    if (length === 0) throw fileShrunk();
+    if (length === 0) throw new FileShrunk();
     for (let at = 0; at < length; at += HOLE_BYTES) {
       const end = Math.min(at + HOLE_BYTES, length);
       if (chunk.compare(ZEROS, 0, end - at, at, end) === 0) continue;

@@ -7,7 +7,10 @@ import { MODE_BITS } from '../mode.ts';
 export const BLOCK_BYTES = 512;
 
 /** What follows an entry's header. */
-export type TarType = 'file' | 'link' | 'symlink' | 'directory';
+export type TarType = 'file' | 'link' | 'symlink' | 'directory' | 'fifo' | 'left-out';
+
+/** The flag of what is only named in the copy of a tree, with what is lost as its link name: one of those that POSIX leaves free. */
+export const LEFT_OUT = 'O';
 
 /** One entry of an archive. */
 export interface TarEntry {
@@ -23,7 +26,14 @@ export interface TarEntry {
   group: string;
 }
 
-const FLAGS: Record<TarType, string> = { file: '0', link: '1', symlink: '2', directory: '5' };
+const FLAGS: Record<TarType, string> = {
+  file: '0',
+  link: '1',
+  symlink: '2',
+  directory: '5',
+  fifo: '6',
+  'left-out': LEFT_OUT,
+};
 const EXTENDED = 'x';
 const GNU_LONG_NAME = 'L';
 const GNU_LONG_LINK = 'K';

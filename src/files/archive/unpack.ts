@@ -1,47 +1,43 @@
 import {
+  accessSync,
   chmodSync,
-  closeSync,
-  fchmodSync,
-  ftruncateSync,
-  futimesSync,
+  constants,
   linkSync,
+  lutimesSync,
   mkdirSync,
-  openSync,
-  readFileSync,
   readlinkSync,
   renameSync,
+  type Stats,
   symlinkSync,
-  unlinkSync,
-  writeSync,
+  utimesSync,
 } from 'node:fs';
-import { ARCHIVE_LINKS_MAX } from '../../contract/defaults.ts';
-import { ApiError } from '../../contract/errors.ts';
+import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
 import { makeDirectories } from '../change/make-directory.ts';
 import { removeTree } from '../change/remove.ts';
 import type { UploadJournal } from '../change/upload-journal.ts';
-import { NEW_FILE } from '../change/write.ts';
 import { Directory } from '../directory.ts';
 import { fileError, isSystemError } from '../file-error.ts';
-import { freeBuffer } from '../free-buffer.ts';
 import { MODE_BITS, SET_IDS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace } from '../place.ts';
 import { type ArchiveEntry, archiveEntries } from './archive-entries.ts';
 import { cutOff, invalidEntry } from './archive-error.ts';
 import { Inside, namesOf } from './inside.ts';
-import { SparseReader } from './sparse-reader.ts';
-import { HAS_SET_IDS, type TreeCopy } from './tree-copy.ts';
+import { makeFile } from './made-file.ts';
+import { checkRoom, MadeLinks } from './made-links.ts';
+import { LEFT_OUT } from './tar-header.ts';
+import { SETS_IDS, type TreeCopy } from './tree-copy.ts';
 
 const PERMISSIONS = 0o777;
 /** Of directories. A file's set-user-ID bit would be for an owner that the archive does not name. */
 const DIRECTORY_PERMISSIONS = 0o3777;
 /** What making something in a directory needs of its owner. */
 const OWN_WRITING = 0o300;
+const OWN_ALL = 0o700;
 
-/** How often links are looked at again at the end; then all of them go. */
-const TURNS_MAX = 8;
 const LEADS_OUT = 'is a link that leads out of the directory';
+const LINK_OUT = 'is a link that leads out of the tree, which only -p keeps';
 
 /** An archive to unpack. */
 export interface UnpackRequest {
@@ -58,6 +54,12 @@ export interface UnpackParts {
   journal: Pick<UploadJournal, 'temporaryIn'>;
 }
 
+/** A directory whose entries are being unpacked, and when it was modified. */
+interface Entered {
+  names: readonly BytePath[];
+  modified_s: number;
+}
+
 /** What was unpacked: entries, and bytes of their content. */
 export interface Unpacked {
   entries: number;
@@ -67,9 +69,9 @@ export interface Unpacked {
 /**
  * Unpacks a tar or tar.gz stream under a directory, which is made if it is missing. Calls the system at once, as suits a
  * thread of its own or a program of its own. Each file is made aside and then moved
- * to its place, so that none is ever seen half; what was unpacked before an error stays. Throws `invalid_request` (body)
- * naming an entry that leads out or is neither file, directory nor link; otherwise `not_a_directory`, `forbidden`, or the
- * system's error.
+ * to its place, so that none is ever seen half; what was unpacked before an error stays. The copy of a tree leaves what is
+ * there its mode and owner, and gives a new top those of the tree's. Throws `invalid_request` (body) naming an entry that
+ * leads out or is neither file, directory, pipe nor link; otherwise `not_a_directory`, `forbidden`, or the system's error.
  */
 export async function unpackArchive(
   { path, data, copy, signal }: UnpackRequest,
@@ -82,19 +84,26 @@ export async function unpackArchive(
   if (place.stat && !place.stat.isDirectory()) throw new ApiError('not_a_directory');
   await using top = await makeDirectories(above, names, parts.own, signal);
   const temporary = await parts.journal.temporaryIn(top);
+  let unpacking: Unpacking;
+  let unpacked: Unpacked;
   try {
     mkdirSync(top.at(temporary.name), 0o700);
     await using aside = await Directory.open(top.at(temporary.name), parts.own, true);
-    return await new Unpacking({ top, aside, own: parts.own, copy, signal }).run(data);
+    unpacking = new Unpacking({ top, aside, is_new: place.stat === null, own: parts.own, copy, signal });
+    unpacked = await unpacking.run(data);
   } finally {
     await removeTree(top, temporary.name, parts.own);
     await temporary.forget();
   }
+  unpacking.finishTop();
+  return unpacked;
 }
 
 /** What an archive is unpacked with. */
 interface UnpackingParts extends Pick<UnpackRequest, 'copy' | 'signal'> {
   top: Directory;
+  /** Whether the top was made for this. */
+  is_new: boolean;
   /** A directory for what is being made, which nobody else can enter. */
   aside: Directory;
   own: OwnPlaces;
@@ -109,17 +118,22 @@ class Unpacking {
   readonly #signal: AbortSignal;
   /** Paths below the top of directories that nothing could be made in with their modes. */
   readonly #modes = new Map<BytePath, number>();
-  /** Paths below the top of the symbolic links that were made. */
-  readonly #links = new Set<BytePath>();
+  readonly #links: MadeLinks;
+  /** From the top to that of the last entry: what is made in them changes their times. */
+  readonly #entered: Entered[] = [];
+  readonly #is_new: boolean;
+  #top_entry: ArchiveEntry | null = null;
   #made = 0;
 
-  constructor({ top, aside, own, copy, signal }: UnpackingParts) {
+  constructor({ top, aside, is_new, own, copy, signal }: UnpackingParts) {
     this.#copy = copy;
+    this.#is_new = is_new;
     this.#top = top;
     this.#aside = aside;
     this.#own = own;
     this.#signal = signal;
     this.#inside = new Inside(top, own, signal);
+    this.#links = new MadeLinks(this.#inside);
   }
 
   async run(data: AsyncIterable<Buffer>): Promise<Unpacked> {
@@ -132,26 +146,45 @@ class Unpacking {
         result.entries += 1;
       }
     } catch (error) {
-      await this.#removeLinksOut();
+      await this.#links.removeOut(() => {});
       throw this.#signal.aborted ? cutOff() : error;
     }
-    const removed = await this.#removeLinksOut();
-    if (removed !== null) throw invalidEntry(removed, LEADS_OUT);
+    const removed = await this.#links.removeOut((path) => this.#loseLink(path));
+    if (removed !== null && this.#copy === null) throw invalidEntry(removed, LEADS_OUT);
+    await this.#leave([]);
     for (const [path, mode] of [...this.#modes].reverse()) {
       chmodSync((await this.#inside.directory(path.split('/'), true)).at(), mode);
     }
     return result;
   }
 
+  /** Gives a new top what the archive says of it. */
+  finishTop(): void {
+    if (this.#top_entry === null) return;
+    setTimes(this.#top.at(), this.#top_entry.modified_s);
+    chmodSync(this.#top.at(), this.#top_entry.mode & DIRECTORY_PERMISSIONS);
+  }
+
   /** Returns the bytes of its content. */
   async #add(entry: ArchiveEntry): Promise<number> {
     const names = namesOf(entry.name);
-    if (names.length === 0) return 0;
+    if (names.length === 0) {
+      if (this.#copy !== null && this.#is_new && entry.type === 'directory') {
+        this.#top_entry = entry;
+        // What is to be made is for nobody else meanwhile.
+        chmodSync(this.#top.at(), (entry.mode & PERMISSIONS) | OWN_ALL);
+      }
+      return 0;
+    }
     try {
+      await this.#leave(names);
       if (entry.type === 'file') return await this.#file(entry, names);
       if (entry.type === 'directory') await this.#directory(entry, names);
       else if (entry.type === 'symlink') await this.#symlink(entry, names);
       else if (entry.type === 'link') await this.#link(entry, names);
+      else if (entry.type === 'fifo') await this.#fifo(entry, names);
+      else if (this.#copy !== null && isLoss(entry))
+        this.#copy.onLoss({ path: names.join('/'), what: entry.link_name, is_failure: true });
       else throw invalidEntry(entry.name, `is of the type ${entry.type}, which is not accepted`);
     } catch (error) {
       throw fileError(error, joined(this.#top.real, names.join('/')), 'body');
@@ -159,8 +192,25 @@ class Unpacking {
     return 0;
   }
 
+  /** Gives the directories that the next entry is not in their times. */
+  async #leave(names: readonly BytePath[]): Promise<void> {
+    for (let last = this.#entered.at(-1); last && !isIn(names, last.names); last = this.#entered.at(-1)) {
+      this.#entered.pop();
+      try {
+        setTimes((await this.#inside.directory(last.names, true)).at(), last.modified_s);
+      } catch (error) {
+        // Somebody else has moved it.
+        const is_gone = isSystemError(error, 'ENOENT') || isApiError(error, 'not_a_directory');
+        if (!is_gone) throw error;
+      }
+    }
+  }
+
   async #directory(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
+    const made_before = this.#inside.made;
     const directory = await this.#inside.directory(names);
+    if (this.#copy !== null && this.#inside.made === made_before) return;
+    this.#entered.push({ names, modified_s: entry.modified_s });
     const mode = entry.mode & DIRECTORY_PERMISSIONS;
     const path = names.join('/');
     this.#modes.delete(path);
@@ -171,63 +221,44 @@ class Unpacking {
     }
   }
 
-  async #symlink({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
-    await this.#checkSymlink(name, link_name, names);
+  async #symlink(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
+    if (!(await this.#isKept(entry.name, entry.link_name, names))) return;
     const aside = this.#nextAside();
-    symlinkSync(systemPath(link_name), aside);
+    symlinkSync(systemPath(entry.link_name), aside);
+    setOwnTimes(aside, entry.modified_s);
     await this.#place(aside, names);
   }
 
-  /** Throws `invalid_request` for a symbolic link that leads out from here. Remembers the others until the end. */
-  async #checkSymlink(name: BytePath, target: BytePath, names: BytePath[]): Promise<void> {
-    checkRoom(this.#links, name);
+  /** Whether a symbolic link is made here: it is remembered until the end. Throws `invalid_request` for one that leads out. */
+  async #isKept(name: BytePath, target: BytePath, names: BytePath[]): Promise<boolean> {
+    if (target === '' || target.includes('\0')) throw invalidEntry(name, LEADS_OUT);
+    if (this.#copy?.is_trusted) return true;
+    this.#links.checkRoom(name);
     const above = names.slice(0, -1);
     // Where it stands must be there, so that it is followed from a real directory.
     await this.#inside.directory(above);
-    const is_named = target !== '' && !target.includes('\0');
-    if (!is_named || !(await this.#inside.holds(above, target))) throw invalidEntry(name, LEADS_OUT);
-    this.#links.add(names.join('/'));
+    const is_inside = await this.#inside.holds(above, target);
+    if (is_inside) this.#links.add(names.join('/'));
+    else if (this.#copy) this.#loseLink(names.join('/'));
+    else throw invalidEntry(name, LEADS_OUT);
+    return is_inside;
   }
 
-  /**
-   * Removes the links that lead out by now: entries that came later have changed what they mean, and the removal of one
-   * changes others again. Returns the path of one; null if all stay inside.
-   */
-  async #removeLinksOut(): Promise<BytePath | null> {
-    let first: BytePath | null = null;
-    for (let turn = 1; this.#links.size > 0; turn++) {
-      let is_changed = false;
-      for (const path of this.#links) {
-        if (turn <= TURNS_MAX && (await this.#staysInside(path))) continue;
-        await this.#removeLink(path);
-        first ??= path;
-        is_changed = true;
-      }
-      if (!is_changed) break;
-    }
-    return first;
+  #loseLink(path: BytePath): void {
+    this.#copy?.onLoss({ path, what: LINK_OUT, is_failure: true });
   }
 
-  async #staysInside(path: BytePath): Promise<boolean> {
-    const names = path.split('/');
-    const name = names.pop() as BytePath;
-    try {
-      const directory = await this.#inside.directory(names, true);
-      const stat = await directory.look(name);
-      if (!stat?.isSymbolicLink()) return true;
-      return await this.#inside.holds(names, readlinkSync(directory.at(name), 'latin1'));
-    } catch (error) {
-      // Where nobody can go, no link is; one that takes too many steps is none to keep.
-      return error instanceof ApiError ? error.code === 'not_a_directory' : true;
-    }
-  }
-
-  async #removeLink(path: BytePath): Promise<void> {
-    this.#links.delete(path);
-    const names = path.split('/');
-    const name = names.pop() as BytePath;
-    const directory = await this.#inside.directory(names, true);
-    if ((await directory.look(name))?.isSymbolicLink()) unlinkSync(directory.at(name));
+  /** One that is there stays. */
+  async #fifo(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
+    const directory = await this.#inside.directory(names.slice(0, -1));
+    if ((await directory.look(names.at(-1) as BytePath))?.isFIFO()) return;
+    const aside = this.#nextAside();
+    const libc = await import('../../base/linux/libc.ts').catch(() => null);
+    if (libc === null) throw invalidEntry(entry.name, 'is a pipe, which this installation cannot make');
+    libc.makeFifo(String(aside));
+    chmodSync(aside, entry.mode & PERMISSIONS);
+    setOwnTimes(aside, entry.modified_s);
+    await this.#place(aside, names);
   }
 
   async #link({ name, link_name }: ArchiveEntry, names: BytePath[]): Promise<void> {
@@ -237,7 +268,8 @@ class Unpacking {
     let from = await go();
     const stat = target_name === undefined ? null : await from.look(target_name);
     if (stat?.isSymbolicLink()) {
-      await this.#checkSymlink(name, readlinkSync(from.at(target_name as BytePath), 'latin1'), names);
+      const leads_to = readlinkSync(from.at(target_name as BytePath), 'latin1');
+      if (!(await this.#isKept(name, leads_to, names))) return;
       from = await go();
     } else if (!stat?.isFile()) throw invalidEntry(name, 'is a link to what is no file in the directory');
     await this.#own.checkNames(stat);
@@ -248,29 +280,29 @@ class Unpacking {
 
   /** Returns the bytes of its content. */
   async #file(entry: ArchiveEntry, names: BytePath[]): Promise<number> {
-    const mode = this.#modeOf(entry, names);
+    const replaced = this.#copy && (await this.#replaced(names));
+    const mode = this.#modeOf(replaced ?? entry, names);
     const aside = this.#nextAside();
-    // Nobody else can enter the folder that it is made in.
-    const fd = openSync(aside, NEW_FILE, mode);
-    let bytes = 0;
-    try {
-      bytes = await writeContent(fd, entry);
-      if ((mode & (umask() | ~PERMISSIONS)) !== 0) fchmodSync(fd, mode);
-      // Of a negative number, Node makes the present; not of its digits.
-      const modified = String(entry.modified_s);
-      if (!Number.isNaN(entry.modified_s)) futimesSync(fd, modified, modified);
-    } finally {
-      closeSync(fd);
-    }
+    const bytes = await makeFile(aside, entry, mode, replaced);
     await this.#place(aside, names);
     return bytes;
   }
 
-  /** The mode of a new file. */
-  #modeOf({ mode }: ArchiveEntry, names: readonly BytePath[]): number {
+  /** The file that is there, which the account must be allowed to write. */
+  async #replaced(names: readonly BytePath[]): Promise<Stats | null> {
+    const directory = await this.#inside.directory(names.slice(0, -1));
+    const name = names.at(-1) as BytePath;
+    const found = await directory.look(name);
+    if (!found?.isFile()) return null;
+    accessSync(directory.at(name), constants.W_OK);
+    return found;
+  }
+
+  /** The mode of a file, from that of its entry or of the file that it replaces. */
+  #modeOf({ mode }: { mode: number }, names: readonly BytePath[]): number {
     if (this.#copy === null) return mode & PERMISSIONS;
     if (this.#copy.is_trusted || (mode & SET_IDS) === 0) return mode & MODE_BITS;
-    this.#copy.onLoss({ path: names.join('/'), what: HAS_SET_IDS, is_left_out: false });
+    this.#copy.onLoss({ path: names.join('/'), what: SETS_IDS, is_failure: false });
     return mode & MODE_BITS & ~SET_IDS;
   }
 
@@ -306,43 +338,28 @@ function targetNames(name: BytePath, link_name: BytePath): BytePath[] {
   }
 }
 
-/** Throws `invalid_request` for an entry that is to be remembered beyond the bound. */
-function checkRoom({ size }: { size: number }, name: BytePath): void {
-  if (size < ARCHIVE_LINKS_MAX) return;
-  throw invalidEntry(
-    name,
-    `is beyond the ${ARCHIVE_LINKS_MAX} links, or directories without write permission`,
-  );
+/** Whether an entry only names what the copy of a tree lacks. */
+function isLoss({ type }: ArchiveEntry): boolean {
+  return type === JSON.stringify(LEFT_OUT);
 }
 
-async function writeContent(fd: number, { name, sparse: file, content }: ArchiveEntry): Promise<number> {
-  const sparse = file && new SparseReader(name, file);
-  let bytes = 0;
-  for await (const chunk of content) {
-    for (const { position, data } of sparse?.parts(chunk) ?? [{ position: bytes, data: chunk }]) {
-      writeAll(fd, data, position);
-      bytes += data.length;
-    }
-    if (!sparse) freeBuffer(chunk);
-  }
-  sparse?.end();
-  if (file) ftruncateSync(fd, file.size);
-  return bytes;
+/** Whether names begin with those of a directory. */
+function isIn(names: readonly BytePath[], directory: readonly BytePath[]): boolean {
+  if (names.length < directory.length) return false;
+  for (let i = directory.length; i-- > 0; ) if (names[i] !== directory[i]) return false;
+  return true;
 }
 
-/** Writes all of `data` at a position of a file; the kernel may take it in parts. */
-function writeAll(fd: number, data: Buffer, position: number): void {
-  for (let done = 0; done < data.length; ) {
-    done += writeSync(fd, data, done, data.length - done, position + done);
-  }
+function isApiError(error: unknown, code: ErrorCode): boolean {
+  return error instanceof ApiError && error.code === code;
 }
 
-let known_umask: number | null = null;
+/** Sets the times of what a path leads to. Of a negative number, Node makes the present; not of its digits. */
+function setTimes(path: string | Buffer, modified_s: number): void {
+  if (!Number.isNaN(modified_s)) utimesSync(path, String(modified_s), String(modified_s));
+}
 
-/** What the kernel takes from the modes of new files. Read once: a program sets it at its start. */
-function umask(): number {
-  if (known_umask !== null) return known_umask;
-  const [, octal = '777'] = /^Umask:\s+([0-7]+)$/m.exec(readFileSync('/proc/self/status', 'latin1')) ?? [];
-  known_umask = Number.parseInt(octal, 8);
-  return known_umask;
+/** Sets the times of a name itself. */
+function setOwnTimes(path: string | Buffer, modified_s: number): void {
+  if (!Number.isNaN(modified_s)) lutimesSync(path, String(modified_s), String(modified_s));
 }

@@ -106,13 +106,15 @@ async function keepOwner(handle: FileHandle, replaced: Stats | null, mode: numbe
   if (replaced && (replaced.uid !== own.uid || replaced.gid !== own.gid)) {
     await handle.chown(replaced.uid, replaced.gid).catch((error) => {
       if (!isSystemError(error, 'EPERM', 'EINVAL')) throw error;
-      throw new ApiError(
-        'permission_denied',
-        'The file belongs to another account, which must stay its owner.',
-      );
+      throw notItsOwner();
     });
   }
   await handle.chmod(mode ?? (replaced ? replaced.mode & MODE_BITS : MODE));
+}
+
+/** A file that would not be its owner's any more. */
+export function notItsOwner(): ApiError {
+  return new ApiError('permission_denied', 'The file belongs to another account, which must stay its owner.');
 }
 
 /** Checks what is replaced and replaces it, in one step for all requests. Returns whether nothing was replaced. */

@@ -1,5 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../base/clock.ts';
+import { invalidField } from '../../contract/errors.ts';
+import type { Loss } from '../archive/tree-copy.ts';
 import { UploadJournal } from '../change/upload-journal.ts';
 import { Files } from '../files.ts';
 import type { Call, FileThreadSettings, Work } from './file-threads.ts';
@@ -13,12 +15,18 @@ const { own_paths, journal_folder, daemon_pid } = workerData as FileThreadSettin
 const journal = new UploadJournal(journal_folder);
 const files = new Files({ clock: systemClock, own_paths, journal, daemon_pid });
 
+/** Whoever sends a tree knows what it lacks. */
+function refused({ what }: Loss): never {
+  throw invalidField('body', `must not have an entry that ${what}`);
+}
+
 async function resultOf(work: Work, line: Line): Promise<unknown> {
   switch (work.verb) {
     case 'list':
       return Buffer.from(JSON.stringify(await files.list(work.request)));
     case 'pack': {
-      const pieces = await files.pack(work.path, line.gone);
+      const copy = work.is_exact ? { onLoss: null } : null;
+      const pieces = await files.pack(work.path, { signal: line.gone, copy });
       line.ready();
       for await (const piece of pieces) if (!(await line.send(piece))) break;
       return null;
@@ -27,7 +35,7 @@ async function resultOf(work: Work, line: Line): Promise<unknown> {
       return files.unpack({
         path: work.path,
         data: line.pieces(),
-        copy: work.is_exact ? { is_trusted: true, onLoss: () => {} } : null,
+        copy: work.is_exact ? { is_trusted: true, onLoss: refused } : null,
         signal: line.gone,
       });
   }

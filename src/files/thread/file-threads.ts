@@ -28,7 +28,7 @@ export interface FileThreadSettings {
 /** What a thread does. */
 export type Work =
   | { verb: 'list'; request: ListRequest }
-  | { verb: 'pack'; path: BytePath }
+  | { verb: 'pack'; path: BytePath; is_exact: boolean }
   | { verb: 'unpack'; path: BytePath; is_exact: boolean };
 
 /** Work, and the port of its line. */
@@ -87,9 +87,16 @@ export class FileThreads implements Pick<Service, 'stop'> {
     }
   }
 
-  /** A tar stream of a directory's tree or of one file. Throws as `Files.pack` does. */
-  async pack(path: BytePath, signal: AbortSignal): Promise<AsyncGenerator<Buffer, void>> {
-    const line = await this.#call({ verb: 'pack', path });
+  /**
+   * A tar stream of a directory's tree, which with `is_exact` is for a copy of it, or of one file. Throws as `Files.pack`
+   * does.
+   */
+  async pack(
+    path: BytePath,
+    signal: AbortSignal,
+    { is_exact = false } = {},
+  ): Promise<AsyncGenerator<Buffer, void>> {
+    const line = await this.#call({ verb: 'pack', path, is_exact });
     const close = () => line.close(GONE);
     signal.addEventListener('abort', close);
     if (signal.aborted) close();

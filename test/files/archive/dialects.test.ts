@@ -251,7 +251,7 @@ describe('the end of an archive', () => {
 
 it.each(['tar', 'tar.gz'])('an error does not wait for a client that sends no more: %s', async (format) => {
   const archive = Buffer.concat([
-    await tarOf([[{ name: 'x'.repeat(5_000), type: 'fifo' }, '']]),
+    await tarOf([[{ name: 'x'.repeat(5_000), type: 'character-device' }, '']]),
     new Random(1).bytes(100_000),
   ]);
   const data = (async function* () {
@@ -260,7 +260,7 @@ it.each(['tar', 'tar.gz'])('an error does not wait for a client that sends no mo
   })();
   const { signal } = new AbortController();
   const work = unpackArchive({ path: top, data, copy: null, signal }, { own: new OwnPlaces([]), journal });
-  await expect(work).rejects.toThrow(/the entry "x{1024}..." is of the type fifo/);
+  await expect(work).rejects.toThrow(/the entry "x{1024}..." is of the type character-device/);
 });
 
 it('the format of Unix version 7 is taken, and other formats are refused by name', async () => {

@@ -156,9 +156,9 @@ function modeOf({ mode }: WriteQuery): number | null {
 /** Answers GET `/files/archive`. */
 async function answerPack(files: AccountFiles, exchange: HttpExchange): Promise<void> {
   const path = pathOf(exchange.request);
-  const { format } = exchange.request.query as Static<typeof ArchiveQuery>;
+  const { format, exact: is_exact } = exchange.request.query as Static<typeof ArchiveQuery>;
   const gone = disconnectSignal(exchange.reply);
-  const archive = await files.threads.pack(path, gone);
+  const archive = await files.threads.pack(path, gone, { is_exact });
   await withPath(path, () => sendArchive(archive, format, gone, exchange));
 }
 

@@ -136,7 +136,7 @@ describe('archives', () => {
         [[{ name: 'd', type: 'character-device', devmajor: 1, devminor: 3 }]],
         /"d" is of the type character-device/,
       ],
-      [[[{ name: 'p', type: 'fifo' }]], /"p" is of the type fifo/],
+      [[[{ name: 'p', type: 'character-device' }]], /"p" is of the type character-device/],
     ];
     for (const [entries, message] of bad) {
       const archive = pack();
