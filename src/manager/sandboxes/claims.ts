@@ -8,7 +8,7 @@ import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { ClaimRequest } from './requests.ts';
 import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
-import type { ManagedSandboxRow, OperationLease } from './sandbox-store.ts';
+import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 
 const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
@@ -77,7 +77,7 @@ export class Claims {
   async #claim(caller: Caller, request: ClaimRequest, key: string | null): Promise<Claimed> {
     const { clock, store, admission, deletion_outbox, feed } = this.#services;
     const lease = this.#operations.lease();
-    const row = this.#rowOf(caller, request, lease);
+    const row = this.#rowOf(caller, request);
     const claim = key === null ? null : { team_id: caller.team_id, key, body_hash: request.hash };
     return this.#operations.run(row, lease, async (held) => {
       const before = await store.write(async (tx) => {
@@ -88,7 +88,7 @@ export class Claims {
         if (known) refuseKnown(known.outcome);
         if (row.webhook_url !== null) await deletion_outbox.checkCapacity(tx, caller.team_id);
         await admission.admit(tx, leaseOf(row));
-        await store.insert(tx, row);
+        await store.insert(tx, row, lease);
         await feed.expect(tx, row.sandbox_id);
         if (claim) await this.#keys.reserve(tx, claim, row.sandbox_id, row.created_at_ms);
         return null;
@@ -103,7 +103,6 @@ export class Claims {
     try {
       const { pod_name, persistence } = await runtime.create(specOf(row, seal), held);
       const reading = await feed.read(row);
-      const now_ms = clock.wallMs();
       const answer: Claimed = {
         sandbox_id,
         status: 'running',
@@ -113,18 +112,19 @@ export class Claims {
         cluster_id: runtime.cluster_id,
       };
       await store.write(async (tx) => {
+        const at = clock.moment();
         const running = await this.#operations.endOperation(tx, held, {
           status: 'running',
           pod_name,
           persistence,
-          claimed_at_ms: now_ms,
-          updated_at_ms: now_ms,
-          expires_at_ms: after(now_ms, row.ttl_s),
-          hard_expires_at_ms: after(now_ms, row.hard_ttl_s),
-          idle_expires_at_ms: after(now_ms, row.idle_ttl_s),
+          claimed_at_ms: at.now,
+          updated_at_ms: at.now,
+          expires_at_ms: after(at, row.ttl_s),
+          hard_expires_at_ms: after(at, row.hard_ttl_s),
+          idle_expires_at_ms: after(at, row.idle_ttl_s),
         });
-        await metering.began(tx, leaseOf(running), now_ms);
-        await traffic.began(tx, running, now_ms);
+        await metering.began(tx, leaseOf(running), running.updated_at_ms);
+        await traffic.began(tx, running, running.updated_at_ms);
         await feed.store(tx, row, reading);
         await this.#keys.storeAnswer(tx, sandbox_id, 201, answer);
       });
@@ -137,7 +137,7 @@ export class Claims {
     }
   }
 
-  #rowOf(caller: Caller, request: ClaimRequest, { owner, until_ms }: OperationLease): ManagedSandboxRow {
+  #rowOf(caller: Caller, request: ClaimRequest): ManagedSandboxRow {
     const { clock, seal } = this.#services;
     const { webhook, env_vars, resources } = request;
     const now_ms = clock.wallMs();
@@ -148,8 +148,8 @@ export class Claims {
       template_id: request.template,
       status: 'starting',
       operation: 'claiming',
-      operation_owner: owner,
-      operation_until_ms: until_ms,
+      operation_owner: null,
+      operation_until_ms: null,
       operation_fence: now_ms,
       auto_resume: request.auto_resume ? 1 : 0,
       pod_name: null,

@@ -92,16 +92,20 @@ export class Deletions {
     actor: string | null,
   ): Promise<ManagedSandboxRow | null> {
     const { store, clock, seal, deletion_outbox, feed, metering } = this.#services;
-    const now_ms = clock.wallMs();
     return store.writeFreeing(async (tx) => {
-      const row = await store.beginTransition(tx, 'delete', { sandbox_id, team_id, now_ms }, lease);
+      const row = await store.beginTransition(
+        tx,
+        'delete',
+        { sandbox_id, team_id, at: clock.moment() },
+        lease,
+      );
       if ('refused' in row) {
         if (row.status === 'terminating') return null;
         throw transitionError(row);
       }
-      await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : now_ms);
+      await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : row.updated_at_ms);
       const target = webhookTargetOf(row, seal);
-      const deletion = { sandbox_id, team_id, reason, actor, happened_at_ms: now_ms };
+      const deletion = { sandbox_id, team_id, reason, actor, happened_at_ms: row.updated_at_ms };
       const is_sent = sentKindsOf(row)?.includes('sandbox.deleted') ?? true;
       const event =
         target && is_sent
@@ -145,10 +149,10 @@ export class Deletions {
       });
       await this.#handOver(row, held);
       await runtime.remove(sandbox_id, held);
-      const now_ms = clock.wallMs();
-      const changes = { deleted_at_ms: now_ms, updated_at_ms: now_ms, ...withoutSecrets(row) };
+      const { now } = clock.moment();
+      const changes = { deleted_at_ms: now, updated_at_ms: now, ...withoutSecrets(row) };
       if (!(await store.writeFreeing((tx) => store.endDeletion(tx, held, changes)))) throw held.lose();
-      metrics.cleanup_seconds.observe((now_ms - row.updated_at_ms) / 1000);
+      metrics.cleanup_seconds.observe((clock.wallMs() - row.updated_at_ms) / 1000);
       return true;
     } catch (error) {
       log.warn({ sandbox_id, reason: reasonOf(error) }, 'a cleanup failed and will be retried');

@@ -1,14 +1,15 @@
 import { newId } from '../../base/ids.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
+import type { Moment } from '../database/database-clock-store.ts';
 import type { HeldOperation } from './held-operation.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { LifecycleReading } from './ports.ts';
 import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
-import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
-import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
+import type { SandboxRef, TransitionRunner } from './transition-runner.ts';
 
 /** In seconds; the source's if undefined. */
 interface Durations {
@@ -80,9 +81,10 @@ export class Forks {
           },
           carryOut: (source, held) => copy(source, held, held_child),
           changes: () => ({}),
-          onEnd: async (tx, _source, now_ms) => {
-            child = await this.#operations.endOperation(tx, held_child, changesOfCopy(child, now_ms));
-            await traffic.began(tx, child, now_ms);
+          onEnd: async (tx) => {
+            const changes = changesOfCopy(child, clock.moment());
+            child = await this.#operations.endOperation(tx, held_child, changes);
+            await traffic.began(tx, child, child.updated_at_ms);
             await feed.store(tx, child, reading as LifecycleReading);
           },
         });
@@ -123,13 +125,13 @@ export class Forks {
   }
 }
 
-function changesOfCopy(child: ManagedSandboxRow | null, now_ms: number): SandboxChanges {
+function changesOfCopy(child: ManagedSandboxRow | null, at: Moment): SandboxChanges {
   return {
     pod_name: child?.pod_name ?? null,
     persistence: child?.persistence ?? null,
-    claimed_at_ms: now_ms,
-    updated_at_ms: now_ms,
-    expires_at_ms: after(now_ms, child?.ttl_s ?? 0),
-    hard_expires_at_ms: after(now_ms, child?.hard_ttl_s ?? 0),
+    claimed_at_ms: at.now,
+    updated_at_ms: at.now,
+    expires_at_ms: after(at, child?.ttl_s ?? 0),
+    hard_expires_at_ms: after(at, child?.hard_ttl_s ?? 0),
   };
 }

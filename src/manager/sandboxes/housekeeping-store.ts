@@ -1,7 +1,11 @@
+import { sql } from 'kysely';
 import type { Queries } from '../database/database.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import { TRANSITIONS } from './transitions.ts';
+
+/** A sandbox with an operation, and in how many ms the lease of the replica that carries it out ends. */
+export type OperationInProgress = ManagedSandboxRow & { left_ms: number };
 
 /** A sandbox that has expired by `now_ms`, in the database's time. */
 export type ExpiredSandbox = ManagedSandboxRow & { now_ms: number };
@@ -15,8 +19,13 @@ export class HousekeepingStore {
   }
 
   /** Sandboxes with an operation in progress, of any replica. */
-  async withOperation(): Promise<ManagedSandboxRow[]> {
-    return this.#db.selectFrom('sandboxes').selectAll().where('operation', 'is not', null).execute();
+  async withOperation({ now }: Moment): Promise<OperationInProgress[]> {
+    return this.#db
+      .selectFrom('sandboxes')
+      .selectAll()
+      .select(sql<number>`coalesce(operation_until_ms, 0) - ${now}`.as('left_ms'))
+      .where('operation', 'is not', null)
+      .execute();
   }
 
   /** The ids of running and paused sandboxes without an operation, to be compared with the runtime. */

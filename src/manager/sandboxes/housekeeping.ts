@@ -127,12 +127,12 @@ export function watchJob(
     if (life === 'unknown') unknown.add(sandbox_id);
     if (life !== 'lost') return;
     const usage = await traffic.usage(sandbox_id);
-    const now_ms = clock.wallMs();
     await sandboxes.write(async (tx) => {
-      const changes = { status: 'failed', updated_at_ms: now_ms } as const;
-      if (!(await sandboxes.changeIdle(tx, sandbox_id, ['running', 'paused'], changes))) return;
+      const changes = { status: 'failed', updated_at_ms: clock.moment().now } as const;
+      const failed = await sandboxes.changeIdle(tx, sandbox_id, ['running', 'paused'], changes);
+      if (!failed) return;
       await metering.ended(tx, sandbox_id, 'last_seen');
-      await traffic.closed(tx, sandbox_id, usage, now_ms);
+      await traffic.closed(tx, sandbox_id, usage, failed.updated_at_ms);
       log.warn({ sandbox_id }, "a sandbox's runtime has died");
     });
   };
@@ -201,7 +201,9 @@ export class RecoveryJob implements Job {
 
   /** One pass; returns the wait until the next one, in ms. */
   readonly run = async (): Promise<number> => {
-    const rows = await this.#store.withOperation();
+    const { clock } = this.#services;
+    const rows = await this.#store.withOperation(clock.moment());
+    await this.#operations.limitLeases(rows);
     const resolved = rows
       .filter((row) => this.#operations.isAbandoned(row))
       .map((row) => this.#takeOver(row))
@@ -223,7 +225,7 @@ export class RecoveryJob implements Job {
   async #takeOver(row: ManagedSandboxRow): Promise<void> {
     const lease = this.#operations.lease();
     const { store, clock } = this.#services;
-    const taken = await store.takeOver(row, lease, clock.wallMs());
+    const taken = await store.takeOver(row, lease, clock.moment());
     if (taken) await this.#recovery.resume(taken, lease);
   }
 }

@@ -102,12 +102,11 @@ export class OperationRecovery {
     const { sandbox_id } = held;
     log.warn({ sandbox_id }, "a sandbox's runtime has died");
     const usage = await traffic.usage(sandbox_id);
-    const now_ms = clock.wallMs();
     await store.write(async (tx) => {
-      const changes = { status: 'failed', updated_at_ms: now_ms } as const;
-      await this.#operations.endOperation(tx, held, changes);
+      const changes = { status: 'failed', updated_at_ms: clock.moment().now } as const;
+      const failed = await this.#operations.endOperation(tx, held, changes);
       await metering.ended(tx, sandbox_id, 'last_seen');
-      await traffic.closed(tx, sandbox_id, usage, now_ms);
+      await traffic.closed(tx, sandbox_id, usage, failed.updated_at_ms);
     });
   }
 
@@ -119,23 +118,21 @@ export class OperationRecovery {
     const { store, clock, metering, traffic } = this.#services;
     const { sandbox_id } = row;
     const usage = status === 'paused' ? await traffic.usage(sandbox_id) : null;
-    const now_ms = clock.wallMs();
     const is_resumed = row.operation === 'resuming' && status === 'running';
     await store.write(async (tx) => {
+      const at = clock.moment();
       const ended = await this.#operations.endOperation(tx, held, {
         status,
-        updated_at_ms: now_ms,
-        ...(is_resumed
-          ? { runtime_generation: row.runtime_generation + 1, ...timesOfResume(row, now_ms) }
-          : {}),
+        updated_at_ms: at.now,
+        ...(is_resumed ? { runtime_generation: row.runtime_generation + 1, ...timesOfResume(row, at) } : {}),
       });
       if (is_resumed) {
-        await metering.began(tx, leaseOf(ended), now_ms);
-        await traffic.began(tx, ended, now_ms);
+        await metering.began(tx, leaseOf(ended), ended.updated_at_ms);
+        await traffic.began(tx, ended, ended.updated_at_ms);
       }
       if (status === 'paused') {
-        await metering.ended(tx, sandbox_id, now_ms);
-        await traffic.closed(tx, sandbox_id, usage, now_ms);
+        await metering.ended(tx, sandbox_id, ended.updated_at_ms);
+        await traffic.closed(tx, sandbox_id, usage, ended.updated_at_ms);
       }
     });
   }
@@ -189,7 +186,7 @@ export class OperationRecovery {
     }
     const lease = this.#operations.lease();
     const begun = await store.write(async (tx) => {
-      const where = { sandbox_id, team_id: null, now_ms: clock.wallMs() };
+      const where = { sandbox_id, team_id: null, at: clock.moment() };
       const changing = await store.beginTransition(tx, 'change', where, lease);
       if (!('refused' in changing)) await feed.expect(tx, sandbox_id);
       return changing;

@@ -1,6 +1,8 @@
+import { CLOCK_OFF_MS } from '../../contract/defaults.ts';
 import type { Transaction } from '../database/database.ts';
 import { hasReplicaEnded } from '../database/replica.ts';
 import { HeldOperation } from './held-operation.ts';
+import type { OperationInProgress } from './housekeeping-store.ts';
 import type { ManagedSandboxRow, NumberedOperation, OperationLease, SandboxStore } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 
@@ -34,7 +36,7 @@ export class Operations {
   lease(): NewLease {
     const { clock, replica } = this.#services;
     const held_until_ms = clock.boot().ms + LEASE_MS;
-    return { owner: replica, until_ms: clock.wallMs() + LEASE_MS, held_until_ms };
+    return { owner: replica, until: clock.moment().in(LEASE_MS), held_until_ms };
   }
 
   /** Whether this replica is carrying out an operation of the sandbox that it has not lost. */
@@ -46,11 +48,16 @@ export class Operations {
    * True for an operation that no replica is carrying out: its owner or its lease has ended, or this replica owns it
    * and could not resolve it.
    */
-  isAbandoned({ sandbox_id, operation_owner, operation_until_ms }: ManagedSandboxRow): boolean {
+  isAbandoned({ sandbox_id, operation_owner, left_ms }: OperationInProgress): boolean {
     if (this.isUnderWay(sandbox_id)) return false;
-    const left_ms = (operation_until_ms ?? 0) - this.#services.clock.wallMs();
     if (operation_owner === this.#services.replica) return left_ms <= LEASE_MS - ANSWER_MS;
     return left_ms <= 0 || hasReplicaEnded(operation_owner ?? '');
+  }
+
+  /** Cuts the leases of operations that end later than one that begins now: the database's clock went back. */
+  async limitLeases(rows: OperationInProgress[]): Promise<void> {
+    const late = rows.filter(({ left_ms }) => left_ms > LEASE_MS + CLOCK_OFF_MS);
+    for (const row of late) await this.#services.store.limitLease(row, this.lease());
   }
 
   /** Runs `work` while the lease of a sandbox's operation, which was given just now, is renewed. */

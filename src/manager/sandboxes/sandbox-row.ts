@@ -1,8 +1,10 @@
+import type { RawBuilder } from 'kysely';
 import type { EventType } from '../../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { RuntimeSpec } from '../../runtime/runtime.ts';
 import { NO_BANDWIDTH } from '../config/bandwidth.ts';
+import type { Moment } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
 import type { Lease, WebhookTarget } from './ports.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
@@ -84,12 +86,12 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
   };
 }
 
-/** The wall time in ms at which `duration_s` seconds from `now_ms` are over; null if the duration is 0 (off). */
-export function after(now_ms: number, duration_s: number): number | null {
-  return duration_s === 0 ? null : now_ms + duration_s * 1000;
+/** The wall time in ms at which `duration_s` seconds from `at` are over; null if the duration is 0 (off). */
+export function after(at: Moment, duration_s: number): RawBuilder<number> | null {
+  return duration_s === 0 ? null : at.in(duration_s * 1000);
 }
 
 /** The times that a resume restarts: those that count while a sandbox runs. */
-export function timesOfResume({ ttl_s, idle_ttl_s }: { ttl_s: number; idle_ttl_s: number }, now_ms: number) {
-  return { expires_at_ms: after(now_ms, ttl_s), idle_expires_at_ms: after(now_ms, idle_ttl_s) };
+export function timesOfResume({ ttl_s, idle_ttl_s }: { ttl_s: number; idle_ttl_s: number }, at: Moment) {
+  return { expires_at_ms: after(at, ttl_s), idle_expires_at_ms: after(at, idle_ttl_s) };
 }

@@ -1,6 +1,7 @@
-import { type ExpressionBuilder, type Selectable, sql, type Updateable } from 'kysely';
+import { type ExpressionBuilder, type RawBuilder, type Selectable, sql, type UpdateObject } from 'kysely';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
+import type { Moment } from '../database/database-clock-store.ts';
 import { isDiskFull } from '../database/database-errors.ts';
 import type { SandboxTable, Tables } from '../database/tables.ts';
 import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts';
@@ -8,20 +9,23 @@ import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts
 /** A row of the table `sandboxes`. */
 export type ManagedSandboxRow = Selectable<SandboxTable>;
 
-/** The replica that carries out an operation, and until when (wall time in ms) no other may. */
+/** The replica that carries out an operation, and until when no other may, in the time of the statement that begins it. */
 export interface OperationLease {
   owner: string;
-  until_ms: number;
+  until: RawBuilder<number>;
 }
+
+/** What a statement changes in a row. */
+export type SandboxChanges = UpdateObject<Tables, 'sandboxes'>;
 
 /** An operation as it was begun or taken over: nobody else has its number. */
 export type NumberedOperation = Pick<ManagedSandboxRow, 'sandbox_id' | 'operation' | 'operation_fence'>;
 
-/** Of which sandbox a transition begins (`team_id` null: of any team), and when, in wall time. */
+/** Of which sandbox a transition begins (`team_id` null: of any team), and when. */
 interface TransitionStart {
   sandbox_id: string;
   team_id: string | null;
-  now_ms: number;
+  at: Moment;
   /** Not null: only if its idle time has ended by then. */
   idle_by_ms?: number | null;
 }
@@ -94,9 +98,11 @@ export class SandboxStore {
     await lock();
   }
 
-  /** Adds a sandbox. */
-  async insert(tx: Transaction, row: ManagedSandboxRow): Promise<void> {
-    await tx.insertInto('sandboxes').values(row).execute();
+  /** Adds a sandbox; with a lease of its operation that begins now. */
+  async insert(tx: Transaction, row: ManagedSandboxRow, lease: OperationLease | null = null): Promise<void> {
+    const { owner: operation_owner, until: operation_until_ms } = lease ?? {};
+    const leased = lease ? { ...row, operation_owner, operation_until_ms } : row;
+    await tx.insertInto('sandboxes').values(leased).execute();
     await addPairs(tx, row);
   }
 
@@ -169,8 +175,8 @@ export class SandboxStore {
   async beginTransition(
     tx: Transaction,
     verb: Verb,
-    { sandbox_id, team_id, now_ms, idle_by_ms = null }: TransitionStart,
-    { owner, until_ms }: OperationLease,
+    { sandbox_id, team_id, at: { now }, idle_by_ms = null }: TransitionStart,
+    { owner, until }: OperationLease,
   ): Promise<ManagedSandboxRow | TransitionRefusal> {
     const { from, operation, during } = TRANSITIONS[verb];
     let update = tx
@@ -178,9 +184,9 @@ export class SandboxStore {
       .set({
         operation,
         operation_owner: owner,
-        operation_until_ms: until_ms,
-        operation_fence: sql`case when operation_fence < ${now_ms} then ${now_ms} else operation_fence + 1 end`,
-        updated_at_ms: now_ms,
+        operation_until_ms: until,
+        operation_fence: laterFence(now),
+        updated_at_ms: now,
         ...(during ? { status: during } : {}),
       })
       .where('sandbox_id', '=', sandbox_id)
@@ -204,7 +210,7 @@ export class SandboxStore {
     tx: Transaction,
     sandbox_id: string,
     from: readonly ManagedStatus[],
-    changes: Updateable<SandboxTable>,
+    changes: SandboxChanges,
   ): Promise<ManagedSandboxRow | null> {
     const changing = tx
       .updateTable('sandboxes')
@@ -221,7 +227,7 @@ export class SandboxStore {
   async endOperation(
     tx: Transaction,
     held: NumberedOperation,
-    changes: Updateable<SandboxTable>,
+    changes: SandboxChanges,
   ): Promise<ManagedSandboxRow | null> {
     const row = await tx
       .updateTable('sandboxes')
@@ -256,7 +262,7 @@ export class SandboxStore {
   async endDeletion(
     tx: Transaction,
     held: NumberedOperation,
-    changes: Updateable<SandboxTable>,
+    changes: SandboxChanges,
   ): Promise<ManagedSandboxRow | null> {
     const row = await this.endOperation(tx, held, changes);
     if (row) await removePairs(tx, held.sandbox_id);
@@ -277,35 +283,50 @@ export class SandboxStore {
   }
 
   /** Extends the leases of operations that are still being carried out; returns those that the owner still has. */
-  async renew(sandbox_ids: string[], { owner, until_ms }: OperationLease): Promise<NumberedOperation[]> {
+  async renew(sandbox_ids: string[], { owner, until }: OperationLease): Promise<NumberedOperation[]> {
     if (sandbox_ids.length === 0) return [];
     return this.db
       .updateTable('sandboxes')
-      .set({ operation_until_ms: until_ms })
+      .set({ operation_until_ms: until })
       .where('sandbox_id', 'in', sandbox_ids)
       .where('operation_owner', '=', owner)
       .returning(['sandbox_id', 'operation', 'operation_fence'])
       .execute();
   }
 
-  /** Transfers an abandoned operation to a new owner, now in wall time; null if another replica was faster. */
+  /** Lets the lease of an operation end when one that begins now does, unless it was renewed meanwhile. */
+  async limitLease(row: ManagedSandboxRow, { until }: OperationLease): Promise<void> {
+    await this.db
+      .updateTable('sandboxes')
+      .set({ operation_until_ms: until })
+      .where((where) => isHeld(where, row))
+      .where('operation_until_ms', '=', row.operation_until_ms)
+      .execute();
+  }
+
+  /** Transfers an abandoned operation to a new owner; null if another replica was faster. */
   async takeOver(
     row: ManagedSandboxRow,
-    { owner, until_ms }: OperationLease,
-    now_ms: number,
+    { owner, until }: OperationLease,
+    { now }: Moment,
   ): Promise<ManagedSandboxRow | null> {
     const taking = this.db
       .updateTable('sandboxes')
       .set({
         operation_owner: owner,
-        operation_until_ms: until_ms,
-        operation_fence: Math.max(row.operation_fence + 1, now_ms),
+        operation_until_ms: until,
+        operation_fence: laterFence(now),
       })
       .where((where) => isHeld(where, row))
       .where('operation_until_ms', '=', row.operation_until_ms)
       .returningAll();
     return (await taking.executeTakeFirst()) ?? null;
   }
+}
+
+/** At least the time, so that it is higher than what sandboxes remember also in a database that was restored. */
+function laterFence(now: RawBuilder<number>) {
+  return sql<number>`case when operation_fence < ${now} then ${now} else operation_fence + 1 end`;
 }
 
 /** The number alone decides: a cleanup changes its name as it proceeds. */

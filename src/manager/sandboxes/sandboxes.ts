@@ -1,11 +1,12 @@
 import { runTime, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
+import type { Moment } from '../database/database-clock-store.ts';
 import type { ChangeRequest } from './requests.ts';
 import { after, leaseOf, sealContext, timesOfResume } from './sandbox-row.ts';
-import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
-import type { SandboxChanges, SandboxRef, TransitionRunner } from './transition-runner.ts';
+import type { SandboxRef, TransitionRunner } from './transition-runner.ts';
 import { transitionError } from './transitions.ts';
 
 const UP = ['running', 'paused'] as const;
@@ -114,10 +115,10 @@ export class Sandboxes {
         await admission.admit(tx, leaseOf(row));
       },
       carryOut: (row, held) => runtime.resume(row.sandbox_id, reason, held),
-      changes: (row, now_ms) => ({
+      changes: (row, at) => ({
         status: 'running',
         runtime_generation: row.runtime_generation + 1,
-        ...timesOfResume(row, now_ms),
+        ...timesOfResume(row, at),
       }),
       onEnd: async (tx, row, now_ms) => {
         await metering.began(tx, leaseOf(row), now_ms);
@@ -130,7 +131,7 @@ export class Sandboxes {
   async change(named: SandboxRef, request: ChangeRequest): Promise<ManagedSandboxRow> {
     const { memory_mib, env_vars } = request;
     const { runtime, store, admission, metering, seal } = this.#services;
-    const changes = (row: ManagedSandboxRow, now_ms: number) => changesOf(row, request, now_ms, seal);
+    const changes = (row: ManagedSandboxRow, at: Moment) => changesOf(row, request, at, seal);
     if (memory_mib === undefined && env_vars === undefined) return this.#changeIdle(named, changes);
     const change = {
       ...(env_vars === undefined ? {} : { env: env_vars }),
@@ -153,23 +154,22 @@ export class Sandboxes {
 
   /** Restarts the ttl, or sets it to `duration_s` once. No effect on a sandbox without a ttl. Throws `conflict`. */
   async refresh(named: SandboxRef, duration_s: number | undefined): Promise<ManagedSandboxRow> {
-    return this.#changeIdle(named, (row, now_ms) =>
-      row.ttl_s === 0 ? {} : { expires_at_ms: after(now_ms, duration_s ?? row.ttl_s) },
+    return this.#changeIdle(named, (row, at) =>
+      row.ttl_s === 0 ? {} : { expires_at_ms: after(at, duration_s ?? row.ttl_s) },
     );
   }
 
   /** A change that does not involve the runtime. */
   async #changeIdle(
     { sandbox_id, team_id }: SandboxRef,
-    changes: (row: ManagedSandboxRow, now_ms: number) => SandboxChanges,
+    changes: (row: ManagedSandboxRow, at: Moment) => SandboxChanges,
   ): Promise<ManagedSandboxRow> {
     const { store, clock } = this.#services;
-    const now_ms = clock.wallMs();
     return store.write(async (tx) => {
       const row = await store.find(tx, sandbox_id, team_id);
+      const at = clock.moment();
       const changed =
-        row &&
-        (await store.changeIdle(tx, sandbox_id, UP, { ...changes(row, now_ms), updated_at_ms: now_ms }));
+        row && (await store.changeIdle(tx, sandbox_id, UP, { ...changes(row, at), updated_at_ms: at.now }));
       if (!changed) throw transitionError(await store.whyRefused(tx, sandbox_id, team_id));
       return changed;
     });
@@ -180,7 +180,7 @@ export class Sandboxes {
 function changesOf(
   row: ManagedSandboxRow,
   request: ChangeRequest,
-  now_ms: number,
+  at: Moment,
   seal: SandboxServices['seal'],
 ): SandboxChanges {
   const { memory, memory_mib, env_vars, ttl, hard_ttl, idle_ttl, auto_resume } = request;
@@ -191,9 +191,9 @@ function changesOf(
     ...(env_vars === undefined
       ? {}
       : { env_sealed: seal.seal(JSON.stringify(env_vars), sealContext.env(row.sandbox_id)) }),
-    ...(ttl === undefined ? {} : { ttl_s: ttl, expires_at_ms: after(now_ms, ttl) }),
-    ...(hard_ttl === undefined ? {} : { hard_ttl_s: hard_ttl, hard_expires_at_ms: after(now_ms, hard_ttl) }),
-    ...(idle_ttl === undefined ? {} : { idle_ttl_s: idle_ttl, idle_expires_at_ms: after(now_ms, idle_ttl) }),
+    ...(ttl === undefined ? {} : { ttl_s: ttl, expires_at_ms: after(at, ttl) }),
+    ...(hard_ttl === undefined ? {} : { hard_ttl_s: hard_ttl, hard_expires_at_ms: after(at, hard_ttl) }),
+    ...(idle_ttl === undefined ? {} : { idle_ttl_s: idle_ttl, idle_expires_at_ms: after(at, idle_ttl) }),
     ...(auto_resume === undefined ? {} : { auto_resume: auto_resume ? 1 : 0 }),
   };
 }

@@ -1,11 +1,10 @@
-import type { Updateable } from 'kysely';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
-import type { SandboxTable } from '../database/tables.ts';
+import type { Moment } from '../database/database-clock-store.ts';
 import type { HeldOperation } from './held-operation.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
-import type { ManagedSandboxRow } from './sandbox-store.ts';
+import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 import { runtimeGone, transitionError, type Verb } from './transitions.ts';
 
@@ -14,9 +13,6 @@ export interface SandboxRef {
   sandbox_id: string;
   team_id: string | null;
 }
-
-/** What a transition changes in a row. */
-export type SandboxChanges = Updateable<SandboxTable>;
 
 /** One transition: what its first commit checks and adds, what the runtime does, and what its last commit changes. */
 export interface Steps {
@@ -27,7 +23,7 @@ export interface Steps {
   admit?: (tx: Transaction) => Promise<void>;
   onBegin?: (tx: Transaction, row: ManagedSandboxRow) => Promise<void>;
   carryOut: (row: ManagedSandboxRow, held: HeldOperation) => Promise<RuntimeChange>;
-  changes: (row: ManagedSandboxRow, now_ms: number) => SandboxChanges;
+  changes: (row: ManagedSandboxRow, at: Moment) => SandboxChanges;
   onEnd: (tx: Transaction, row: ManagedSandboxRow, now_ms: number) => Promise<void>;
 }
 
@@ -56,7 +52,7 @@ export class TransitionRunner {
     const begun = await store.write(async (tx) => {
       await steps.admit?.(tx);
       const { idle_by_ms = null } = steps;
-      const where = { ...named, now_ms: clock.wallMs(), idle_by_ms };
+      const where = { ...named, at: clock.moment(), idle_by_ms };
       const row = await store.beginTransition(tx, verb, where, lease);
       if ('refused' in row) throw transitionError(row);
       if (steps.has_event) await feed.expect(tx, row.sandbox_id);
@@ -81,11 +77,11 @@ export class TransitionRunner {
       const carried_out = await steps.carryOut(row, held);
       if (carried_out !== 'done') throw runtimeGone(carried_out);
       const reading = steps.has_event ? await feed.read(row) : null;
-      const now_ms = clock.wallMs();
       return await store.write(async (tx) => {
-        const changes = { ...steps.changes(row, now_ms), updated_at_ms: now_ms };
+        const at = clock.moment();
+        const changes = { ...steps.changes(row, at), updated_at_ms: at.now };
         const ended = await this.#operations.endOperation(tx, held, changes);
-        await steps.onEnd(tx, ended, now_ms);
+        await steps.onEnd(tx, ended, ended.updated_at_ms);
         if (reading) await feed.store(tx, row, reading);
         return ended;
       });

@@ -169,8 +169,10 @@ export class NetworkMeter implements TrafficMetering {
     if (row.counted_until_ms === null)
       return store.update(tx, { ...seen, ...countedAt(now), counted_until_ms: seen_ms });
     if (until_ms === null) return store.update(tx, seen);
-    await meter.record(tx, windowsOf(row, row.counted_until_ms, now, until_ms));
-    await store.update(tx, { ...seen, ...countedAt(now), counted_until_ms: until_ms });
+    // What is in windows stays there, also where the time was read before a replica was paused.
+    const counted_until_ms = Math.max(until_ms, row.counted_until_ms);
+    await meter.record(tx, windowsOf(row, row.counted_until_ms, now, counted_until_ms));
+    await store.update(tx, { ...seen, ...countedAt(now), counted_until_ms });
   }
 }
 

@@ -2,15 +2,18 @@ import { expect, it } from 'vitest';
 import { IdempotencyStore } from '../../../src/manager/sandboxes/idempotency-store.ts';
 import type { ManagedSandboxRow, NumberedOperation } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { TRANSITIONS, type Verb } from '../../../src/manager/sandboxes/transitions.ts';
+import { momentAt } from '../../support/manager/manual-time.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
-const LEASE = { owner: 'replica_1', until_ms: 1_000 };
+const leaseOf = (owner: string, until_ms = 1_000) => ({ owner, until: momentAt(until_ms).now });
+const LEASE = leaseOf('replica_1');
+const AT = momentAt(5);
 
 const ALL = { limit: 10, offset: 0 };
 
-const one = (sandbox_id: string, team_id: string | null = 'team_1') => ({ sandbox_id, team_id, now_ms: 5 });
+const one = (sandbox_id: string, team_id: string | null = 'team_1') => ({ sandbox_id, team_id, at: AT });
 
 describeOnStores('the store of sandboxes', (fresh) => {
   it('lets one of many transitions begin and tells the others why not', async () => {
@@ -55,25 +58,25 @@ describeOnStores('the store of sandboxes', (fresh) => {
       store.write((tx) => store.endOperation(tx, held, { status: 'paused' }));
     expect(await end({ ...row, operation_fence: row.operation_fence + 1 })).toBeNull();
     const { operation, operation_fence } = row;
-    expect(await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 })).toEqual([
+    expect(await store.renew(['a'], leaseOf('replica_1', 2_000))).toEqual([
       { sandbox_id: 'a', operation, operation_fence },
     ]);
     // It was renewed since it was read.
-    expect(await store.takeOver(row, { owner: 'replica_2', until_ms: 3_000 }, 0)).toBeNull();
-    const [seen] = await housekeeping.withOperation();
+    expect(await store.takeOver(row, leaseOf('replica_2', 3_000), AT)).toBeNull();
+    const [seen] = await housekeeping.withOperation(AT);
     const takers = await Promise.all(
       ['replica_2', 'replica_3'].map((owner) =>
-        store.takeOver(seen as ManagedSandboxRow, { owner, until_ms: 3_000 }, 0),
+        store.takeOver(seen as ManagedSandboxRow, leaseOf(owner, 3_000), AT),
       ),
     );
     const [taker] = takers.filter((taken) => taken !== null);
     expect(takers.filter((taken) => taken !== null)).toHaveLength(1);
-    expect(await store.renew(['a'], { owner: 'replica_1', until_ms: 2_000 })).toEqual([]);
+    expect(await store.renew(['a'], leaseOf('replica_1', 2_000))).toEqual([]);
     expect(await store.write((tx) => store.isHeld(tx, row))).toBe(false);
     expect(await end(row)).toBeNull();
     expect(taker?.operation_fence).toBeGreaterThan(operation_fence);
     expect(await end(taker as ManagedSandboxRow)).toMatchObject({ status: 'paused', operation: null });
-    expect(await housekeeping.withOperation()).toEqual([]);
+    expect(await housekeeping.withOperation(AT)).toEqual([]);
   });
 
   it('drops a failed claim together with its key', async () => {
