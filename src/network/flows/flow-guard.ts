@@ -5,7 +5,7 @@ import { FLOWS_LOOK_MS, FLOWS_TEAM_SHARE, FLOWS_TIGHT_SHARE } from '../../contra
 import { linkOf } from '../namespace/addresses.ts';
 
 /** Looks after a long one are further apart: it takes at most one part in so many of this program's time. */
-const REST_FACTOR = 10;
+const REST_FACTOR = 4;
 
 /** The dependencies of a `FlowGuard`. */
 export interface FlowGuardParts {

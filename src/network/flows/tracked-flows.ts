@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { SystemError } from '../../base/linux/libc.ts';
 import type { Link } from '../namespace/addresses.ts';
 import { readTable } from '../namespace/kernel-counters.ts';
-import { inNamespace, openFilterSocket, receive, send } from '../queue/libc.ts';
+import { inNamespace, openFilterSocket, receive, send, sendAside } from '../queue/libc.ts';
 import {
   ACKNOWLEDGE,
   attribute,
@@ -82,14 +82,13 @@ export class TrackedFlows {
     }
   }
 
-  /** Removes the entries of a link. Throws SystemError. */
-  forget(link: Link): void {
+  /** Removes the entries of a link, for which the kernel walks through the whole table. Rejects with SystemError. */
+  async forget(link: Link): Promise<void> {
     if (this.size === 0) return;
     const fd = this.#inside(() => openFilterSocket(RECEIVE_BYTES));
     try {
-      const request = markRequest(DELETE_FLOWS, REQUEST | ACKNOWLEDGE, linkMark(link), MARK_MASK);
-      send(fd, request, request.length);
-      // Netlink answers synchronously, so the answer has already arrived.
+      await sendAside(fd, markRequest(DELETE_FLOWS, REQUEST | ACKNOWLEDGE, linkMark(link), MARK_MASK));
+      // Netlink answers before `send` returns.
       const message = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
       const length = receive(fd, message);
       const error = length === null ? 0 : (readAnswer(message, length) ?? 0);

@@ -185,15 +185,19 @@ export class Namespaces {
   async remove(sandbox_id: string): Promise<void> {
     if (!existsSync(this.pathOf(sandbox_id))) return;
     const link = await this.linkOf(sandbox_id);
+    const has_flows = link !== null && ((await this.counts(sandbox_id))?.ingress.packets ?? 1) > 0;
     const namespace = runProgram(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
     await Promise.all([
       this.#unlessGone(namespace),
-      ...(link
-        ? [this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface])), this.#forget(link)]
-        : []),
+      ...(link ? [this.#removeLink(link, has_flows), this.#forget(link)] : []),
     ]);
-    // Connections would stay in the node's table for hours, and in the bounds of the team.
-    if (link) (await this.flows()).forget(link);
+  }
+
+  /** Removes a link. Without `has_flows` nobody has answered it, and what the node tracks of it ends in a minute. */
+  async #removeLink(link: Link, has_flows: boolean): Promise<void> {
+    await this.#unlessGone(this.#onNode(['ip', 'link', 'delete', link.interface]));
+    // Connections would stay in the node's table for hours, and in the part of the team.
+    if (has_flows) await (await this.flows()).forget(link);
   }
 
   /** A sandbox's link; null if it has none. */
@@ -259,7 +263,7 @@ export class Namespaces {
     const flows = await this.flows();
     for (const link of lost) {
       await this.#forget(link);
-      flows.forget(link);
+      await flows.forget(link);
     }
   }
 

@@ -31,6 +31,7 @@ const POLLIN = 1;
 
 const AGAIN = 11;
 const INTERRUPTED = 4;
+const INPUT_OUTPUT = 5;
 
 /** Calls `run` with this thread in the network namespace at `path`, then returns to its own; `run` must not wait. */
 export function inNamespace<Result>(path: string, run: () => Result): Result {
@@ -93,6 +94,18 @@ export function send(fd: number, bytes: Buffer, length: number): void {
     const errno = lastError();
     if (errno !== INTERRUPTED) throw new SystemError('send', errno);
   }
+}
+
+/** As `send`, for a request that the kernel works on for long: another thread waits for it. Rejects with SystemError. */
+export async function sendAside(fd: number, bytes: Buffer): Promise<void> {
+  const sent = await new Promise<number>((resolve, reject) => {
+    call.send.async(fd, bytes, bytes.length, 0, (error: Error | null, length: number) => {
+      if (error) reject(error);
+      else resolve(length);
+    });
+  });
+  // The number of the error stays with that thread.
+  if (sent < 0) throw new SystemError('send', INPUT_OUTPUT);
 }
 
 /** A set of file descriptors to wait for. */
