@@ -289,6 +289,12 @@ export const FLOWS_LOOK_MS = SECOND_MS;
 /** Idle time after which the node forgets a TCP connection, in ms: 2 h 5 min, a little over what RFC 5382 asks for. */
 export const FLOW_IDLE_MS = 125 * MINUTE_MS;
 
+/**
+ * Bytes that a packet takes of a turn at least, where packets wait for the same tokens: a verdict costs the node as much as
+ * some hundred bytes do, so that a flood of the smallest packets takes no more of it than others.
+ */
+export const PACKET_TURN_BYTES = 256;
+
 // Quotas. Contract section 7.
 
 /** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */

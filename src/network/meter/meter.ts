@@ -7,12 +7,15 @@ import { readPacketKind } from '../queue/packet.ts';
 import { PacketQueue, SANDBOX_QUEUES } from '../queue/packet-queue.ts';
 import { SharedCounts } from './counts.ts';
 import { Lane, type TeamTokens } from './lane.ts';
+import { ReadTurns } from './read-turns.ts';
 import type { ByteRate } from './token-bucket.ts';
 import { type PoolRequests, type TeamRate, TokenPool } from './token-pool.ts';
 import { Turns } from './turns.ts';
 
 /** The longest wait of the meter before it makes another step, which shows that it is alive. */
 const WAIT_MAX_MS = 1_000;
+/** Packets read at a time from a queue that is emptied. */
+const EMPTIED_PACKETS = 128;
 /** More than the ids of a queue's packets, which have 32 bits. */
 const IDS = 2 ** 32;
 
@@ -65,6 +68,7 @@ export class Meter {
   readonly #active = new Set<TokenPool>();
   readonly #holding = new Set<Lane>();
   readonly #unsent = new Set<PacketQueue>();
+  readonly #read_turns = new ReadTurns<Metered>();
   /** Tokens or limits have changed, so waiting packets must be checked again. */
   #is_changed = false;
 
@@ -109,7 +113,7 @@ export class Meter {
     this.#sandboxes.delete(sandbox_id);
     this.#by_fd.delete(queue.fd);
     // No rule sends more of them.
-    while (is_free && this.#read(metered, this.#nowUs()));
+    while (is_free && this.#read(metered, EMPTIED_PACKETS, this.#nowUs()));
     for (const direction of DIRECTIONS) {
       const lane = lanes[direction];
       if (is_free) lane.open(this.#nowUs());
@@ -149,11 +153,11 @@ export class Meter {
     const ready = this.#poll.wait(this.#is_changed ? 0 : this.#patienceMs());
     this.#is_changed = false;
     const now_us = this.#nowUs();
-    let is_woken = false;
-    for (const fd of ready) {
-      const metered = this.#by_fd.get(fd);
-      if (metered) this.#read(metered, now_us);
-      else is_woken = true;
+    const waiting = ready.flatMap((fd) => this.#by_fd.get(fd) ?? []);
+    for (const [metered, packets] of this.#read_turns.next(waiting)) {
+      this.#read(metered, packets, now_us);
+      // Its packets go on before those of others are read.
+      metered.queue.flush();
     }
     for (const pool of this.#active) {
       pool.tick(now_us);
@@ -162,7 +166,7 @@ export class Meter {
     this.#release(now_us);
     for (const queue of this.#unsent) queue.flush();
     this.#unsent.clear();
-    return is_woken;
+    return waiting.length < ready.length;
   }
 
   /** Closes every queue. */
@@ -170,9 +174,9 @@ export class Meter {
     for (const sandbox_id of this.#sandboxes.keys()) this.detach(sandbox_id, false);
   }
 
-  /** Returns whether there may be more. */
-  #read({ queue, lanes }: Metered, now_us: number): boolean {
-    return queue.read((packet: QueuedPacket, bytes) => {
+  /** Reads at most so many packets. Returns whether there may be more. */
+  #read({ queue, lanes }: Metered, packets: number, now_us: number): boolean {
+    return queue.read(packets, (packet: QueuedPacket, bytes) => {
       const is_egress = packet.queue === QUEUES.egress || packet.queue === UDP_QUEUES.egress;
       const lane = is_egress ? lanes.egress : lanes.ingress;
       // Each queue numbers its own packets.

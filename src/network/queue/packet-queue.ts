@@ -19,8 +19,6 @@ const RECEIVE_BYTES = 4 * 1024 * 1024;
 /** More than a message about one packet takes. */
 const MESSAGE_BYTES = 4_096;
 const VERDICTS_MAX = 64;
-/** The number of packets read before verdicts are sent, so that a busy sandbox does not keep the others waiting. */
-const READ_MAX = 128;
 
 /** Queues by their numbers. */
 export interface QueueNumbers {
@@ -69,11 +67,11 @@ export class PacketQueue {
   }
 
   /**
-   * Calls `onPacket` for waiting packets, with the buffer that their positions refer to. Returns whether there may be
-   * more. Throws SystemError.
+   * Calls `onPacket` for at most so many waiting packets, with the buffer that their positions refer to. Returns whether
+   * there may be more. Throws SystemError.
    */
-  read(onPacket: (packet: QueuedPacket, bytes: Buffer) => void): boolean {
-    for (let read = 0; read < READ_MAX; read++) {
+  read(packets: number, onPacket: (packet: QueuedPacket, bytes: Buffer) => void): boolean {
+    for (let read = 0; read < packets; read++) {
       const length = receive(this.fd, this.#message);
       if (length === null) return false;
       readPackets(this.#message, length, (packet) => onPacket(packet, this.#message));

@@ -15,6 +15,13 @@ describe('turns', () => {
     expect(turns.taken('a', 1)).toBe(true);
   });
 
+  it('are taken by small packets as by larger ones, which cost the node as much', () => {
+    const turns = new Turns<string>();
+    for (const party of ['a', 'b']) turns.wait(party);
+    for (let i = 1; i < 256; i++) expect(turns.taken('a', 29)).toBe(false);
+    expect(turns.taken('a', 29)).toBe(true);
+  });
+
   it('do not end for a party that waits alone', () => {
     const turns = new Turns<string>();
     turns.wait('a');

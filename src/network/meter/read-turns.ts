@@ -1,0 +1,30 @@
+/** Packets that a team's sandboxes read together in one step: less than a millisecond of the meter's time. */
+const TEAM_PACKETS = 64;
+/** Packets that a sandbox reads at least, once it has its turn. */
+const PARTY_PACKETS_MIN = 8;
+
+/**
+ * Who of those with waiting packets reads how many of them in one step. Each team reads as many as any other, however
+ * many of its sandboxes are busy; within a team they take turns.
+ */
+export class ReadTurns<Party extends { team_id: string }> {
+  #step = 0;
+
+  /** The parties in the order of their turns, each with the most that it reads now. */
+  next(ready: readonly Party[]): [party: Party, packets: number][] {
+    this.#step += 1;
+    const teams = [...Map.groupBy(ready, ({ team_id }) => team_id).values()];
+    return rotated(teams, this.#step).flatMap((parties): [Party, number][] => {
+      const count = Math.min(parties.length, TEAM_PACKETS / PARTY_PACKETS_MIN);
+      const packets = Math.floor(TEAM_PACKETS / count);
+      return rotated(parties, this.#step * count)
+        .slice(0, count)
+        .map((party) => [party, packets]);
+    });
+  }
+}
+
+function rotated<Item>(items: readonly Item[], by: number): Item[] {
+  const start = items.length === 0 ? 0 : by % items.length;
+  return [...items.slice(start), ...items.slice(0, start)];
+}
