@@ -6,6 +6,7 @@ import type { OutboxRow } from '../rows/rows.ts';
 import { ATTEMPT_COLUMNS, hasOwnSchema } from '../rows/schema.ts';
 import { troubleOf } from '../store-errors.ts';
 import { FirstPage } from './first-page.ts';
+import { leafBoundaries } from './leaf-boundaries.ts';
 
 /** A row whose texts are longer was written by no daemon; it is not even read. */
 const TEXT_MAX_BYTES = 8 * 1024 * 1024;
@@ -15,10 +16,8 @@ const TREE_ROWS = 1_000;
 const TEXT_NAMES = ['id', 'headers', 'body', 'checksum'];
 const IS_FITTING = `coalesce(length(headers), 0) + coalesce(length(body), 0) < ${TEXT_MAX_BYTES}`;
 const TEXTS = `id, checksum, iif(${IS_FITTING}, headers, NULL) AS headers, iif(${IS_FITTING}, body, NULL) AS body`;
-/** So many ids in a row are tried one by one; where all of them fail, ever more are stepped over. */
-const SINGLE_STEPS = 20_000;
-/** So many ids are tried one by one at all: ids that are far apart must not take for ever. */
-const ALL_STEPS = 1_000_000;
+/** Ids in a row that are tried one by one on each page: in one whose ids are out of order the table does not find the next. */
+const PAGE_STEPS = 64;
 /** So many ids that are out of order are read past: a changed one puts two of them out of order. */
 const OUT_OF_ORDER_MAX = 1_000;
 
@@ -26,8 +25,10 @@ const OUT_OF_ORDER_MAX = 1_000;
 interface Search {
   /** Where to read on; null for an end of the table. */
   id: number | null;
-  /** How many ids were looked for one by one. */
-  steps: number;
+  /** Ids after which a lost page may end, ascending; null until one is met. */
+  boundaries: number[] | null;
+  /** How many of them are not above `id`. */
+  passed: number;
   /** How many ids came out of order. */
   out_of_order: number;
 }
@@ -48,14 +49,18 @@ export interface ReadableRecord {
  * another name, its files are as they were found. Reads throw where the disk, and not what is on it, is in trouble.
  */
 export class DamagedOutbox {
+  /** How many ids were looked for. */
+  probes = 0;
   readonly #db: Database;
+  readonly #path: string;
   readonly #first_page: FirstPage;
   readonly #statements = new Map<string, Statement>();
   /** The names of a record's columns that are not in TEXTS. */
   readonly #other_names: string[];
 
-  private constructor(db: Database, first_page: FirstPage) {
+  private constructor(db: Database, path: string, first_page: FirstPage) {
     this.#db = db;
+    this.#path = path;
     this.#first_page = first_page;
     const names = db.prepare("SELECT name FROM pragma_table_info('records')").pluck().all() as string[];
     this.#other_names = names.filter((name) => !TEXT_NAMES.includes(name));
@@ -68,7 +73,7 @@ export class DamagedOutbox {
     try {
       if (!lstatSync(path, { throwIfNoEntry: false }) || hasLostHeader(path)) first_page.replace();
       db = openOwn(path) ?? (first_page.replace() ? openOwn(path) : null);
-      if (db) return new DamagedOutbox(db, first_page);
+      if (db) return new DamagedOutbox(db, path, first_page);
     } catch (error) {
       db?.close();
       first_page.restore(path);
@@ -86,17 +91,17 @@ export class DamagedOutbox {
 
   /** Every record that can be read, in the order of their ids as far as that is whole; some may come twice. */
   *records(): Generator<ReadableRecord> {
-    const search: Search = { id: null, steps: 0, out_of_order: 0 };
+    const search: Search = { id: null, boundaries: null, passed: 0, out_of_order: 0 };
     while (!(yield* this.#scan('ASC', search)) && this.#step(search)) {
       // What has a changed id is not found by it, but stands before the first that is found.
       yield* this.#scan('DESC', { ...search });
     }
-    if (search.steps + search.out_of_order > 0) yield* this.newestFirst();
+    if (search.boundaries || search.out_of_order > 0) yield* this.newestFirst();
   }
 
   /** The same from the end, up to the first that cannot be read. */
   *newestFirst(): Generator<ReadableRecord> {
-    yield* this.#scan('DESC', { id: null, steps: 0, out_of_order: 0 });
+    yield* this.#scan('DESC', { id: null, boundaries: null, passed: 0, out_of_order: 0 });
   }
 
   /** Reads on, past ids that are out of order; true where it came to the end. */
@@ -127,18 +132,31 @@ export class DamagedOutbox {
     return false;
   }
 
-  /** Looks for the next record that can be read, id by id; false where there is none. */
+  /**
+   * Looks for the next record that can be read; false where there is none. On a page that can be read the table says the
+   * next id; where one cannot be, the inner pages say how far it reaches.
+   */
   #step(search: Search): boolean {
     const record = `SELECT ${TEXTS} FROM records NOT INDEXED WHERE id = ?`;
     // Not `id > ?`: what comes after the last id of a page that cannot be read is only looked for on that page.
     const next = 'SELECT id FROM records NOT INDEXED WHERE id >= ? ORDER BY id LIMIT 1';
-    let id = Math.max(search.id ?? 0, 1);
-    for (let failed = 0; id < Number.MAX_SAFE_INTEGER; id += 1) {
+    search.boundaries ??= leafBoundaries(this.#path);
+    const { boundaries } = search;
+    let failed = 0;
+    let doublings = 0;
+    for (let id = Math.max(search.id ?? 0, 1); id < Number.MAX_SAFE_INTEGER; ) {
       search.id = id;
+      this.probes += 1;
       if (readable(() => this.#statement(record).get(id))) return true;
+      while ((boundaries[search.passed] ?? Number.POSITIVE_INFINITY) <= id) {
+        search.passed += 1;
+        failed = 0;
+      }
       failed += 1;
-      search.steps += 1;
-      if (failed <= SINGLE_STEPS && search.steps <= ALL_STEPS) continue;
+      if (failed <= PAGE_STEPS) {
+        id += 1;
+        continue;
+      }
       const next_id = readable(
         () =>
           this.#statement(next)
@@ -146,8 +164,13 @@ export class DamagedOutbox {
             .get(id + 1) ?? null,
       );
       if (next_id === null) return false;
-      if (Number(next_id) > id) id = Number(next_id) - 1;
-      else id += 2 ** Math.min(40, Math.max(0, failed - SINGLE_STEPS));
+      const boundary = boundaries[search.passed];
+      if (Number(next_id) > id) id = Number(next_id);
+      else if (boundary !== undefined) id = boundary;
+      else {
+        id += 2 ** doublings;
+        doublings += 1;
+      }
     }
     return false;
   }

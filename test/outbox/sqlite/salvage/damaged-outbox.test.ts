@@ -21,7 +21,7 @@ interface Leaf {
 }
 
 /** A stopped outbox, all in its database file, and the pages that its records are on. */
-async function filled(): Promise<{ path: string; leaves: Leaf[] }> {
+async function filled(distance = 1): Promise<{ path: string; leaves: Leaf[] }> {
   const state_dir = join(scratchFolder(), 'state');
   const store = await OutboxClient.open({ state_dir, limits: LIMITS }, systemClock, () => {});
   await store.adopt({ sandbox_id: 'sb-1', team_id: 't', secret: 's' });
@@ -29,6 +29,7 @@ async function filled(): Promise<{ path: string; leaves: Leaf[] }> {
   await Promise.all(appends);
   await store.close();
   const path = join(state_dir, 'outbox.db');
+  if (distance > 1) spread(path, distance);
   const db = new Database(path);
   const pages = db
     .prepare(
@@ -45,8 +46,15 @@ async function filled(): Promise<{ path: string; leaves: Leaf[] }> {
   return { path, leaves };
 }
 
-/** The sequences of all records that are whole, of a copy that was changed. */
-function foundAfter(path: string, change: (copy: string) => void): number[] {
+/** Moves the ids of records apart, as deliveries that are kept for long leave them between those that were removed. */
+function spread(path: string, distance: number): void {
+  const db = new Database(path);
+  db.exec(`UPDATE records SET id = -id * ${distance}; UPDATE records SET id = -id; VACUUM`);
+  db.close();
+}
+
+/** The sequences of all records that are whole, of a copy that was changed, and how many ids were looked for. */
+function searched(path: string, change: (copy: string) => void): { found: number[]; probes: number } {
   const copy = join(scratchFolder(), 'copy.db');
   copyFileSync(path, copy);
   change(copy);
@@ -57,7 +65,11 @@ function foundAfter(path: string, change: (copy: string) => void): number[] {
     if (salvaged) found.add(salvaged.sequence);
   }
   outbox?.close(copy);
-  return [...found].sort((a, b) => a - b);
+  return { found: [...found].sort((a, b) => a - b), probes: outbox?.probes ?? 0 };
+}
+
+function foundAfter(path: string, change: (copy: string) => void): number[] {
+  return searched(path, change).found;
 }
 
 function overwrite(path: string, at: number, bytes: Buffer): void {
@@ -88,6 +100,16 @@ describe('a damaged outbox', () => {
       const found = foundAfter(path, (copy) => wipe(copy, page));
       expect(found, `page ${page} with ${sequences.join()}`).toEqual(others);
     }
+  });
+
+  it.each([1, 9_000])('is searched in as many steps as it has pages, with ids %i apart', async (distance) => {
+    const { path, leaves } = await filled(distance);
+    const kept = leaves.filter((_, i) => i % 2 === 0);
+    const { found, probes } = searched(path, (copy) => {
+      for (const { page } of leaves.filter((_, i) => i % 2 === 1)) wipe(copy, page);
+    });
+    expect(found).toEqual(kept.flatMap(({ sequences }) => sequences));
+    expect(probes).toBeLessThan(100 * leaves.length);
   });
 
   it('gives what lies between two lost pages and has ids that are out of order', async () => {
