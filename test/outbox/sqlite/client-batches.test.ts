@@ -129,6 +129,26 @@ describe('an answer', () => {
     expect([batches.is_stuck, outcomes, clock.timers]).toEqual([false, ['committed'], 0]);
   });
 
+  it.each(
+    [0, 400, 4_900, 9_000, 9_490].flatMap((at) =>
+      [9_500, 10_000, 11_000].map((for_ms) => [at, for_ms] as const),
+    ),
+  )(
+    'that comes right after a stop at %i ms, of %i ms, is the one that callers get',
+    async (at_ms, for_ms) => {
+      const { clock, sent, outcomes, append, answer } = collect();
+      append();
+      await clock.advance(at_ms);
+      append();
+      await clock.advance(0);
+      clock.freeze(for_ms);
+      await clock.advance(1);
+      for (const batch of sent) answer(batch);
+      await clock.advance(0);
+      expect(outcomes).toEqual(['committed', 'committed']);
+    },
+  );
+
   it('that can never come makes everything that was sent unavailable', async () => {
     const { clock, batches, outcomes, append } = collect();
     for (let i = 0; i < 3; i++) append();
