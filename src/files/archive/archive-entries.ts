@@ -52,6 +52,7 @@ const TOO_MANY_ENTRIES = invalidField('body', `must have at most ${ARCHIVE_ENTRI
 const TOO_LITTLE_CONTENT = invalidField('body', 'must not be headers and padding for the most part');
 const FURTHER_VOLUME = 'continues a file of another volume, which is not accepted';
 const ZEROS = Buffer.alloc(BLOCK_BYTES);
+const NOTHING = Buffer.alloc(0);
 /** Times that are meant; larger ones overflow what the kernel takes. */
 const MODIFIED_MAX_S = 8_640_000_000_000;
 
@@ -125,7 +126,7 @@ class EntryReader {
         const { name: own_name, link_name: own_link_name } = header;
         return this.#entry(
           { ...header, name: name ?? own_name, link_name: link_name ?? own_link_name },
-          extended ?? this.#for_all,
+          extended ?? (this.#for_all && new ExtendedHeader(NOTHING, this.#for_all)),
         );
       }
     }

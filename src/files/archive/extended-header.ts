@@ -25,10 +25,10 @@ export class ExtendedHeader {
   /** Whether it is no list of records. */
   readonly is_malformed: boolean;
 
-  /** `for_all` is what headers for all entries have said. */
+  /** `for_all` is what headers for all entries have said: of a sparse file nothing, so that no map is read twice. */
   constructor(data: Buffer, for_all: ExtendedHeader | null) {
     for (const key of for_all ? OF_ALL : []) this.#values.set(key, for_all?.get(key) ?? '');
-    this.is_malformed = !this.#read(data);
+    this.is_malformed = for_all?.is_malformed === true || !this.#read(data);
   }
 
   /** The value of a key; undefined where it is missing or empty, which takes back what was said before. */
@@ -58,9 +58,10 @@ export class ExtendedHeader {
       let length = 0;
       for (; isDigit(data[key_at]); key_at++) length = length * 10 + (data[key_at] as number) - ZERO;
       const end = at + length;
+      if (data[key_at] !== SPACE || end > data.length || data[end - 1] !== LINE_END) return false;
       let equals = key_at + 1;
       while (equals < end && data[equals] !== EQUALS) equals++;
-      if (data[key_at] !== SPACE || equals >= end || data[end - 1] !== LINE_END) return false;
+      if (equals >= end) return false;
       this.#put(data.toString('latin1', key_at + 1, equals), data, equals + 1, end - 1);
       at = end;
     }

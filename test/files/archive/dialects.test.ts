@@ -112,6 +112,12 @@ describe('sparse files of tar -S', () => {
     }
   });
 
+  it('are never said of all entries, each of which would read the map again', async () => {
+    const global = await extended('g', '21 GNU.sparse.size=9\n22 GNU.sparse.map=0,1\n');
+    await unpack(Buffer.concat([global, await tarOf([[{ name: 'f' }, 'xy']])]));
+    expect(readFileSync(join(top, 'f'), 'latin1')).toBe('xy');
+  });
+
   it('have maps of at most 1 MiB', async () => {
     writeFileSync(join(tree, 'f'), 'x');
     truncateSync(join(tree, 'f'), 100_000);
@@ -207,7 +213,15 @@ describe('headers', () => {
 
   it('that make no sense are refused with the name of their entry', async () => {
     const entry = (await tarOf(['f'])).subarray(0, BLOCK_BYTES);
-    for (const records of ['6 a=b', '99 a=b\n', 'a=b\n', '5 ab\n', '0 a=b\n']) {
+    for (const records of [
+      '6 a=b',
+      '99 a=b\n',
+      'a=b\n',
+      '5 ab\n',
+      '0 a=b\n',
+      '999999999999999 a=b\n',
+      `${'9'.repeat(400)} a=b\n`,
+    ]) {
       const archive = Buffer.concat([await extended('x', records), entry]);
       await expect(unpack(archive)).rejects.toThrow(
         'the entry "f" has an extended header that makes no sense',
