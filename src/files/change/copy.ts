@@ -1,5 +1,5 @@
 import { constants, type Stats } from 'node:fs';
-import { chmod, type FileHandle, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises';
+import { access, chmod, type FileHandle, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises';
 import { FILE_DEPTH_MAX } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { isTemporaryName } from '../../contract/temporary-file.ts';
@@ -8,13 +8,14 @@ import type { Directory } from '../directory.ts';
 import { conflictAt, isSystemError } from '../file-error.ts';
 import { MODE_BITS, SET_IDS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
+import { checkRegular } from '../regular-file.ts';
 import { Trail } from '../trail.ts';
 import type { NameLocks } from './name-locks.ts';
 import { type NamedIn, putInPlace } from './put-in-place.ts';
 import { removeTree } from './remove.ts';
 import { findTwoPlaces, type TwoPaths } from './two-places.ts';
 import type { UploadJournal } from './upload-journal.ts';
-import { NEW_FILE } from './write.ts';
+import { keepOwner, NEW_FILE } from './write.ts';
 
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 const CHUNK_BYTES = 1024 * 1024;
@@ -29,26 +30,43 @@ export interface CopyParts {
 
 /**
  * Copies a file or a whole tree, all or nothing: it is made beside its place and then moved there. Links in a tree are
- * copied as links. Throws what finding the places does, `not_a_file` naming what cannot be copied, or the system's error.
+ * copied as links; where something may be replaced, the place is where a link leads. A file that is replaced keeps mode
+ * and owner, as of an upload. Throws what finding the places does, `not_a_file` naming what cannot be copied, or of the
+ * place, `permission_denied`, or the system's error.
  */
 export async function copyPath(paths: TwoPaths, parts: CopyParts): Promise<void> {
-  await using places = await findTwoPlaces(paths, parts.own, { follow: true });
+  const follow = { source: true, destination: paths.overwrite };
+  await using places = await findTwoPlaces(paths, parts.own, { follow });
   const { from, to, is_directory } = places;
-  await copyInPlace(from, to, { ...paths, is_directory }, parts);
+  const replaced = is_directory ? null : to.stat;
+  if (replaced) {
+    checkRegular(replaced);
+    await access(to.directory.at(to.name), constants.W_OK);
+  }
+  await copyInPlace(from, to, { ...paths, is_directory, replaced }, parts);
+}
+
+/** How a name is copied. */
+interface CopyOptions {
+  overwrite: boolean;
+  is_directory: boolean;
+  /** The file whose mode and owner the copy gets; null: its own. */
+  replaced: Stats | null;
+  signal: AbortSignal;
 }
 
 /** Copies a name beside its new place, and moves the copy there. */
 export async function copyInPlace(
   from: NamedIn,
   to: NamedIn,
-  options: { overwrite: boolean; is_directory: boolean; signal: AbortSignal },
+  options: CopyOptions,
   { own, journal, locks }: CopyParts,
 ): Promise<void> {
   const temporary = await journal.temporaryIn(to.directory);
   const copy = { directory: to.directory, name: temporary.name };
   try {
     await using copying = new Copying(from.directory, to.directory, own, options.signal);
-    await copying.copy(from.name, copy.name);
+    await copying.copy(from.name, copy.name, options.replaced);
     {
       using _ = await locks.hold([to], options.signal);
       await putInPlace(copy, to, options);
@@ -74,15 +92,15 @@ class Copying implements AsyncDisposable {
     this.#signal = signal;
   }
 
-  /** Copies a name of the one directory to a name of the other. */
-  async copy(name: BytePath, new_name: BytePath): Promise<void> {
+  /** Copies a name of the one directory to a name of the other; of a file, `replaced` as of the whole copy. */
+  async copy(name: BytePath, new_name: BytePath, replaced: Stats | null = null): Promise<void> {
     this.#signal.throwIfAborted();
     const stat = await this.#from.look(name);
     if (!stat) return;
     if (stat.isSymbolicLink()) {
       await symlink(await readlink(this.#from.at(name), 'buffer'), this.#to.at(new_name));
     } else if (stat.isDirectory()) await this.#copyDirectory(name, new_name);
-    else if (stat.isFile()) await this.#copyFile(name, new_name);
+    else if (stat.isFile()) await this.#copyFile(name, new_name, replaced);
     else throw notAFile(this.#real(name));
   }
 
@@ -110,14 +128,15 @@ class Copying implements AsyncDisposable {
       throw conflictAt(this.#real(name), 'was moved while it was copied');
   }
 
-  async #copyFile(name: BytePath, new_name: BytePath): Promise<void> {
+  async #copyFile(name: BytePath, new_name: BytePath, replaced: Stats | null): Promise<void> {
     await using source = await open(this.#from.at(name), READ);
     const stat = await source.stat();
     if (!stat.isFile()) throw notAFile(this.#real(name));
     await this.#own.checkNames(stat);
     await using target = await open(this.#to.at(new_name), NEW_FILE, 0o600);
     await copyBytes(source, target, this.#signal);
-    await target.chmod(modeOfCopy(stat, await target.stat()));
+    if (replaced) await keepOwner(target, replaced, null);
+    else await target.chmod(modeOfCopy(stat, await target.stat()));
     await target.sync();
   }
 

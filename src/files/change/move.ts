@@ -12,7 +12,9 @@ import { findTwoPlaces, type TwoPaths } from './two-places.ts';
 export async function movePath(paths: TwoPaths, parts: CopyParts): Promise<void> {
   checkNamed(paths.source, 'source');
   checkNamed(paths.destination, 'destination');
-  await using places = await findTwoPlaces(paths, parts.own, { follow: false });
+  await using places = await findTwoPlaces(paths, parts.own, {
+    follow: { source: false, destination: false },
+  });
   const { from, to, is_directory } = places;
   if (from.name === '.') throw conflictAt('/', 'cannot be moved');
   if (is_directory) {
@@ -26,7 +28,7 @@ export async function movePath(paths: TwoPaths, parts: CopyParts): Promise<void>
     await putInPlace(from, to, options);
   } catch (error) {
     if (!isSystemError(error, 'EXDEV')) throw error;
-    await copyInPlace(from, to, options, parts);
+    await copyInPlace(from, to, { ...options, replaced: null }, parts);
     await removeTree(from.directory, from.name, parts.own);
   }
   await to.directory.sync();

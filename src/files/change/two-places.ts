@@ -30,14 +30,14 @@ export interface TwoPlaces extends AsyncDisposable {
 export async function findTwoPlaces(
   { source, destination, overwrite }: TwoPaths,
   own: OwnPlaces,
-  { follow }: { follow: boolean },
+  { follow }: { follow: { source: boolean; destination: boolean } },
 ): Promise<TwoPlaces> {
   const opened = new AsyncDisposableStack();
   try {
-    const from = await withPath(source, () => placeOfSource(source, own, follow), 'source');
+    const from = await withPath(source, () => placeOfSource(source, own, follow.source), 'source');
     opened.use(from.directory);
     const is_directory = from.stat.isDirectory();
-    const to = await findPlace(destination, own, { follow: false });
+    const to = await findPlace(destination, own, { follow: follow.destination });
     opened.use(to.directory);
     checkNewName(to, 'destination');
     if (to.stat && !overwrite) throw new ApiError('already_exists');

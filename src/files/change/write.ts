@@ -100,8 +100,12 @@ async function versionOf(directory: Directory, name: BytePath, clock: Clock): Pr
   return { etag, modified_ms: stat.mtimeMs };
 }
 
-/** Gives a new file the owner and mode of the one that it replaces. */
-async function keepOwner(handle: FileHandle, replaced: Stats | null, mode: number | null): Promise<void> {
+/** Gives a new file the owner of the one that it replaces, and its mode unless another is given. Throws `permission_denied`. */
+export async function keepOwner(
+  handle: FileHandle,
+  replaced: Stats | null,
+  mode: number | null,
+): Promise<void> {
   const own = await handle.stat();
   if (replaced && (replaced.uid !== own.uid || replaced.gid !== own.gid)) {
     await handle.chown(replaced.uid, replaced.gid).catch((error) => {
