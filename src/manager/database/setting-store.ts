@@ -8,25 +8,6 @@ export class SettingStore {
     this.#db = db;
   }
 
-  /** The value of a key; null if it has none. */
-  async read(key: string): Promise<string | null> {
-    const row = await this.#db
-      .selectFrom('settings')
-      .select('value')
-      .where('key', '=', key)
-      .executeTakeFirst();
-    return row?.value ?? null;
-  }
-
-  /** Stores a value, also where the key has another one. */
-  async write(key: string, value: string): Promise<void> {
-    await this.#db
-      .insertInto('settings')
-      .values({ key, value })
-      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }))
-      .execute();
-  }
-
   /** Stores a value unless the key already has one; returns the stored value. */
   async keep(key: string, value: string): Promise<string> {
     await this.#db

@@ -31,10 +31,10 @@ export async function checkPlace({
 }: PlaceCheckParts): Promise<void> {
   const { place } = runtime;
   if (place === null) return;
-  const [own, known] = [place.id(), await settings.read(PLACE_KEY)];
+  const [own, known] = [place.id(), await settings.find(PLACE_KEY)];
   if (own !== null && own === known) return;
   if (is_meant) {
-    await settings.write(PLACE_KEY, place.mark());
+    await settings.set(PLACE_KEY, place.mark());
     log.warn({ place: place.name }, 'the data directory is now that of this database');
     return;
   }
@@ -46,7 +46,7 @@ export async function checkPlace({
 
 /** Whether another place has become that of the database since the start. */
 export async function hasMoved({ place }: Pick<Runtime, 'place'>, settings: SettingStore): Promise<boolean> {
-  return place !== null && place.id() !== (await settings.read(PLACE_KEY));
+  return place !== null && place.id() !== (await settings.find(PLACE_KEY));
 }
 
 function foreign(name: string): StartError {
