@@ -298,6 +298,26 @@ describe('the house', () => {
     ]);
   });
 
+  it("lets the manager know no time but its database's", () => {
+    const manager = files.filter(({ path }) => path.startsWith('src/manager/'));
+    // They hand the machine's clock to the database's, or measure how long something takes with it.
+    const machines = manager.filter(({ text }) => /\b(system|working)Clock\b/.test(text));
+    expect(machines.map(({ path }) => path).sort()).toEqual([
+      'src/manager/database/database.ts',
+      'src/manager/database/sqlite-file.ts',
+      'src/manager/ownership/hold-database.ts',
+      'src/manager/quotas/redis-authority.ts',
+      'src/manager/run.ts',
+      'src/manager/token-command.ts',
+    ]);
+    // Whoever reads a wall clock takes the database's by its type, into which no other clock fits.
+    const readers = manager.filter(({ text }) => /\bwallMs\b/.test(text));
+    const wrong = readers.filter(({ text }) => /\bClock\b[^;]*from '[./]*base\/clock.ts'/.test(text));
+    expect(readers.length).toBeGreaterThan(10);
+    expect(wrong.map(({ path }) => path)).toEqual(['src/manager/database/database-clock-store.ts']);
+    expect(readers.filter((reader) => machines.includes(reader))).toEqual([]);
+  });
+
   it('keeps SQL in the stores', () => {
     const wrong = files.filter(
       ({ path, text }) =>

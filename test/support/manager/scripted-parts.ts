@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../../src/base/clock.ts';
 import type { Given } from '../../../src/base/options.ts';
 import { managerConfig } from '../../../src/manager/config/config.ts';
+import type { Database } from '../../../src/manager/database/database.ts';
 import { makeParts } from '../../../src/manager/parts.ts';
 import { claimRequest } from '../../../src/manager/sandboxes/requests.ts';
 import type { SandboxRef } from '../../../src/manager/sandboxes/transition-runner.ts';
@@ -20,14 +22,21 @@ export async function scriptedParts(
 ) {
   const clock = new ManualClock();
   const runtime = new ScriptedRuntime();
-  const given = { database: database_url, runtime: 'none', allow_webhook_cidr: ['127.0.0.0/8'], ...options };
-  const config = managerConfig(given, {}, {});
   const database = timedBy(await opened(database_url), clock);
+  return { ...(await partsOn(database, { clock, runtime }, { database: database_url, ...options })), clock };
+}
+
+/** The same on a machine with a clock of its own; several may share a database and a runtime, as replicas do. */
+export async function partsOn(
+  database: Database,
+  { clock, runtime }: { clock: Clock; runtime: ScriptedRuntime },
+  options: Given = {},
+) {
+  const config = managerConfig({ runtime: 'none', allow_webhook_cidr: ['127.0.0.0/8'], ...options }, {}, {});
   const parts = await makeParts({ config, log: SILENT, clock, runtime }, database, SEAL);
   onTestFinished(() => parts.quotas.close());
   return {
     ...parts,
-    clock,
     runtime,
     database,
     /** Claims a sandbox for team_1. */
