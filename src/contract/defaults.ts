@@ -202,6 +202,8 @@ export const REQUESTS_MAX = 256;
  * may take to answer, calls of a revoked one end within 5 s.
  */
 export const RIGHTS_POLL_MS = 2_000;
+/** How often a manager writes to its database to see whether that takes writes, in ms: `/readyz` is wrong no longer. */
+export const WRITE_PROBE_MS = 5_000;
 /** Bytes of answers that wait for clients which take nothing of them; then such connections are cut. */
 export const UNREAD_MAX_BYTES = 16 * MIB;
 /** Deepest nesting of objects and arrays in a payload, itself counted: deeper ones overflow the stacks of parsers. */

@@ -64,11 +64,12 @@ export async function makeApi(
   return server;
 }
 
-function readinessOf({ services, clock_watch, unseen, recovery, quotas, delivery }: Parts) {
+function readinessOf({ services, writes, clock_watch, unseen, recovery, quotas, delivery }: Parts) {
   return {
     async notReady(): Promise<string | null> {
       // Rejects if the database cannot be used.
       await services.store.countByStatus();
+      if (writes.refusal !== null) return writes.refusal;
       return recovery.is_done ? null : 'Abandoned operations are being resolved.';
     },
     facts: () => ({

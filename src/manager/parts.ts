@@ -34,6 +34,7 @@ import { TransitionRunner } from './sandboxes/transition-runner.ts';
 import { UseStore } from './sandboxes/use-store.ts';
 import { Uses } from './sandboxes/uses.ts';
 import { Usage } from './usage/usage.ts';
+import { writeProbeJob } from './write-probe.ts';
 
 /** What a manager is built from. */
 export interface ManagerParts {
@@ -96,6 +97,8 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   return {
     metrics: metricsOf({ services, clock_watch, unseen, delivery, quotas, usage, feed }),
     services,
+    writes: database.writes,
+    write_probe: writeProbeJob(database.db, database.writes, clock),
     clock_watch,
     unseen,
     feed,
@@ -117,9 +120,11 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
 
 /** The schedule of all periodic jobs; none runs before it is started. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { services, clock_watch, operations, uses, keys, recovery, usage, feed, housekeeping } = parts;
+  const { services, write_probe, clock_watch, operations, uses, keys, recovery, usage, feed, housekeeping } =
+    parts;
   const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
+    write_probe,
     clock_watch.job(),
     recovery,
     renewalJob(operations),

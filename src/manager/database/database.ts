@@ -17,6 +17,7 @@ import { PostgresConnectionPool } from './postgres-connection-pool.ts';
 import { POSTGRES_TIME } from './postgres-time-store.ts';
 import { openSqlite } from './sqlite-file.ts';
 import type { Dialect, Tables } from './tables.ts';
+import { WriteState } from './write-state.ts';
 
 /** What stores read through: the database itself, or a transaction in it. */
 export type Queries = Kysely<Tables>;
@@ -32,6 +33,8 @@ export interface Database {
   readonly time: RawBuilder<number> | null;
   /** Reserved disk space beside the SQLite file; null for PostgreSQL. */
   readonly ballast: Ballast | null;
+  /** Whether it takes writes. */
+  readonly writes: WriteState;
   /** Calls `run` at each new connection to a server, which may be another one than before. */
   onConnect(run: () => void): void;
   /** Closes every connection. */
@@ -58,7 +61,13 @@ export async function openDatabase(url: string): Promise<Database> {
     for (const listener of listeners) listener();
   };
   const opened = dialect === 'sqlite' ? openSqlite(path) : openPostgres(url, connected);
-  const db = new Kysely<Tables>({ dialect: opened });
+  const writes = new WriteState(systemClock);
+  const db = new Kysely<Tables>({
+    dialect: opened,
+    log: (event) => {
+      if (event.level === 'error') writes.note(event.error);
+    },
+  });
   const migrations = migrationsFor(dialect);
   const provider = { getMigrations: async () => migrations };
   const { error } = await new Migrator({ db, provider }).migrateToLatest();
@@ -73,7 +82,7 @@ export async function openDatabase(url: string): Promise<Database> {
   const ballast = dialect === 'sqlite' ? new Ballast(`${path}-ballast`) : null;
   const time = dialect === 'postgres' ? POSTGRES_TIME : null;
   const onConnect = (run: () => void) => void listeners.push(run);
-  return { db, dialect, time, ballast, onConnect, close: () => db.destroy() };
+  return { db, dialect, time, ballast, writes, onConnect, close: () => db.destroy() };
 }
 
 /** Why a database is refused: one that another build migrated may hold other tables than these. */

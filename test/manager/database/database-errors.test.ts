@@ -78,7 +78,7 @@ async function expectThere(team: Client, ids: string[]): Promise<void> {
 describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
   it('answers writes with 503 while it is read-only, and takes them again afterwards', async () => {
     const { server, url } = await started();
-    const { client } = await startManager(url);
+    const { client, manager } = await startManager(url);
     const team = await client('team_1', 'sandboxes:write');
     const id = await team.claim();
     await operate(url, `alter database ${nameOf(url)} set default_transaction_read_only = on`);
@@ -86,12 +86,16 @@ describe.skipIf(postgresPrograms() === null)('a manager on PostgreSQL', () => {
     await eventually(async () => expect((await team.get(`${SANDBOXES}/${id}`)).status).toBe(200), LATER);
     const { status, error } = await team.post(SANDBOXES, {});
     expect([status, error?.code]).toEqual([503, 'unavailable']);
+    expect(await (await fetch(`${manager.url}/readyz`)).json()).toMatchObject({
+      error: { code: 'unavailable', message: 'The database takes no writes: it is read-only, or a standby.' },
+    });
     await operate(
       url,
       `set transaction read write; alter database ${nameOf(url)} reset default_transaction_read_only`,
     );
     // Connections of before take no writes for as long as they live.
     await eventually(async () => expect((await team.post(SANDBOXES, {})).status).toBe(201), LATER);
+    await eventually(async () => expect((await fetch(`${manager.url}/readyz`)).status).toBe(200), LATER);
   });
 
   it('answers requests with 503 while it has no connection left', async () => {
