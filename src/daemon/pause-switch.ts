@@ -35,12 +35,14 @@ export interface PauseSwitchParts {
  * |---|---|---|---|
  * | running | `pause` | paused | `sandbox.paused`; without its commit the trees run again |
  * | paused | `resume` | running | `sandbox.resumed`; without its commit the trees are paused again |
- * | either | `quiesce` | the same, once `work` has ended | none |
+ * | either | `quiesce` | the same, once `work` has ended, which the next `pause` or `resume` tells to end | none |
  */
 export class PauseSwitch {
   readonly #parts: PauseSwitchParts;
   #paused_at_ms: number | null = null;
   #changing: Promise<void> = Promise.resolve();
+  /** Tells the work of `quiesce` to end: whoever asks for it may stand still, and not know that it has lost the sandbox. */
+  #quiescing = new AbortController();
   /** An undone change whose event, with this key, may have been stored; and the event that takes it back. */
   #undone: { key: string; event: SandboxEvent } | null = null;
 
@@ -58,25 +60,30 @@ export class PauseSwitch {
    * delivery. Idempotent. Throws `outbox_full` or `outbox_unavailable`; then the sandbox runs as before.
    */
   pause(reason: string | null, flush_ms: number): Promise<void> {
+    this.#quiescing.abort();
     return this.#exclusively(() => this.#pause(reason, flush_ms));
   }
 
   /** Resumes processes and delivery and emits `sandbox.resumed`. Idempotent. Throws as `pause` does. */
   resume(reason: string | null): Promise<void> {
+    this.#quiescing.abort();
     return this.#exclusively(() => this.#resume(reason));
   }
 
   /**
    * Freezes every process tree during `work`, without an event, with a consistent copy of the outbox beside it: the whole
-   * root file system can then be copied, with that copy in place of the outbox. A paused sandbox stays paused.
+   * root file system can then be copied, with that copy in place of the outbox. A paused sandbox stays paused. `work` has
+   * to end with its signal.
    */
-  quiesce(work: () => Promise<void>): Promise<void> {
+  quiesce(work: (over: AbortSignal) => Promise<void>): Promise<void> {
     return this.#exclusively(async () => {
       const { store, state_dir, supervisor } = this.#parts;
-      if (this.is_paused) return withOutboxCopy(store, state_dir, work);
+      this.#quiescing = new AbortController();
+      const { signal } = this.#quiescing;
+      if (this.is_paused) return withOutboxCopy(store, state_dir, () => work(signal));
       await supervisor.pause();
       try {
-        await withOutboxCopy(store, state_dir, work);
+        await withOutboxCopy(store, state_dir, () => work(signal));
       } finally {
         await supervisor.resume();
       }

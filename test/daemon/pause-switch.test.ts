@@ -140,13 +140,20 @@ describe('a quiesced sandbox', () => {
     expect(steps).toEqual(['work']);
   });
 
-  it('lets a pause that is asked for meanwhile wait for the end of the work', async () => {
+  it('lets a pause that is asked for meanwhile wait for the end of the work, which is told to end', async () => {
     const { pause_switch, steps } = pauseSwitch();
     const { promise, resolve } = Promise.withResolvers<void>();
-    const quiesced = pause_switch.quiesce(() => promise);
+    let signal: AbortSignal | null = null;
+    const quiesced = pause_switch.quiesce((over) => {
+      signal = over;
+      return promise;
+    });
+    await new Promise((done) => setImmediate(done));
+    expect(signal).toMatchObject({ aborted: false });
     const paused = pause_switch.pause(null, 0);
     await new Promise((done) => setImmediate(done));
     expect(steps).toEqual(['freeze']);
+    expect(signal).toMatchObject({ aborted: true });
     resolve();
     await Promise.all([quiesced, paused]);
     expect(steps).toEqual(['freeze', 'thaw', 'freeze', 'sandbox.paused', 'flush 0', 'hold', 'checkpoint']);

@@ -141,7 +141,7 @@ export class ApiContext {
   }
 
   /** Freezes all processes during `work`, without an event, with a copy of the outbox beside it for a fork. */
-  async quiesce(work: () => Promise<void>): Promise<void> {
+  async quiesce(work: (over: AbortSignal) => Promise<void>): Promise<void> {
     await this.#pauseSwitch().quiesce(work);
   }
 

@@ -21,7 +21,7 @@ export interface ManagerRouteContext extends PortContext {
   readonly state: SandboxState | 'starting';
   /** Ends the sandbox without delivering what is pending. */
   stop(): Promise<void>;
-  quiesce(work: () => Promise<void>): Promise<void>;
+  quiesce(work: (over: AbortSignal) => Promise<void>): Promise<void>;
   /** Null unless the webhook leaves through the manager. */
   readonly tunnels: Pick<Tunnels, 'checkRoom' | 'add'> | null;
   readonly store: Pick<OutboxClient, 'lifecycle'>;
@@ -78,7 +78,7 @@ function addTunnel({ tunnels }: ManagerRouteContext, request: FastifyRequest, re
 
 /**
  * Answers with one line of JSON when the sandbox is quiescent and another when it has resumed, which it does when the
- * client ends the body or disconnects.
+ * client ends the body or disconnects, or somebody pauses or resumes the sandbox.
  */
 async function quiesce(
   daemon: ManagerRouteContext,
@@ -93,11 +93,11 @@ async function quiesce(
     once(request.raw, 'close', { signal: gone }),
   ]).catch(() => {});
   request.raw.resume();
-  await daemon.quiesce(async () => {
+  await daemon.quiesce(async (over) => {
     reply.hijack();
     raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'x-request-id': request.id });
     raw.write('{"state":"held"}\n');
-    await released;
+    if (!over.aborted) await Promise.race([released, once(over, 'abort')]);
   });
   raw.end('{"state":"released"}\n');
 }
