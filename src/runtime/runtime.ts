@@ -92,6 +92,8 @@ export interface Fence {
   readonly number: number;
   /** Asked before each step of a verb, by the step's name. Throws `unavailable` once the right is lost, or may be. */
   check(step: string): Promise<void>;
+  /** Told where the number of another was found beside the sandbox; returns the error to throw. */
+  lose(): Error;
 }
 
 /** Those of a fork's two operations. */

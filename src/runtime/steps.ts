@@ -1,4 +1,3 @@
-import { ApiError } from '../contract/errors.ts';
 import type { Fence } from './runtime.ts';
 
 /** To be awaited before a step of a verb, with the step's name; throws `unavailable` if the sandbox is another replica's. */
@@ -11,11 +10,7 @@ export type Begin = (step: string) => Promise<void>;
 export function stepsOf(fence: Fence | undefined, takenBy: () => number): Begin {
   return async (step) => {
     if (fence === undefined) return;
-    if (takenBy() > fence.number) {
-      throw new ApiError('unavailable', 'Another replica has taken the operation over.', {
-        retry_after_s: 1,
-      });
-    }
+    if (takenBy() > fence.number) throw fence.lose();
     await fence.check(step);
   };
 }

@@ -51,7 +51,7 @@ export class HeldOperation implements Fence, NumberedOperation {
     else this.lose();
   }
 
-  /** Notes that it may be another's; returns the error for its caller. */
+  /** See `Fence`: notes that it may be another's. */
   lose(): ApiError {
     this.#is_lost = true;
     const said = 'The operation took too long, and another replica has taken it over.';

@@ -1,5 +1,7 @@
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import type {
+  Fence,
+  ForkFences,
   HandOverTrust,
   LifecycleEvent,
   LifecyclePage,
@@ -13,6 +15,7 @@ import type {
   RuntimeState,
   UndeliveredPage,
 } from '../../../src/runtime/runtime.ts';
+import { stepsOf } from '../../../src/runtime/steps.ts';
 import { newEventIds } from '../../../src/webhook/signed-event.ts';
 import { ScriptedNetworks } from './scripted-networks.ts';
 
@@ -33,6 +36,8 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
   tells_life = true;
   /** What it says of the sandboxes that it makes. */
   persistence: MadeSandbox['persistence'] = null;
+  /** The highest numbers of operations that were taken over. */
+  readonly #taken = new Map<string, number>();
   #held = new Map<Verb, Promise<void>>();
   #failing = new Map<Verb, Error>();
 
@@ -52,24 +57,27 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     else this.#failing.delete(verb);
   }
 
-  override async create(spec: RuntimeSpec): Promise<MadeSandbox> {
+  override async create(spec: RuntimeSpec, fence?: Fence): Promise<MadeSandbox> {
     await this.#ask('create', spec.sandbox_id);
+    await this.#begin('create', spec.sandbox_id, fence);
     this.specs.set(spec.sandbox_id, spec);
     this.states.set(spec.sandbox_id, 'running');
     this.live(spec.sandbox_id, 'sandbox.ready');
     return { pod_name: `pod-${spec.sandbox_id}`, persistence: this.persistence };
   }
 
-  override async pause(sandbox_id = ''): Promise<RuntimeChange> {
-    return this.#become('pause', sandbox_id, 'paused');
+  override async pause(sandbox_id = '', _reason?: string | null, fence?: Fence): Promise<RuntimeChange> {
+    return this.#become('pause', sandbox_id, 'paused', fence);
   }
 
-  override async resume(sandbox_id = ''): Promise<RuntimeChange> {
-    return this.#become('resume', sandbox_id, 'running');
+  override async resume(sandbox_id = '', _reason?: string | null, fence?: Fence): Promise<RuntimeChange> {
+    return this.#become('resume', sandbox_id, 'running', fence);
   }
 
-  override async fork(source_id: string, child: RuntimeSpec): Promise<RuntimeFork> {
+  override async fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork> {
     await this.#ask('fork', source_id);
+    await this.#begin('hold the source', source_id, fences?.source);
+    await this.#begin('make the copy', child.sandbox_id, fences?.child);
     const life = await this.liveness(source_id);
     if (life !== 'alive') return { outcome: life };
     this.specs.set(child.sandbox_id, child);
@@ -79,14 +87,16 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return { outcome: 'created', pod_name: `pod-${child.sandbox_id}`, persistence: this.persistence };
   }
 
-  override async change(sandbox_id = '', change: object = {}): Promise<RuntimeChange> {
+  override async change(sandbox_id = '', change: object = {}, fence?: Fence): Promise<RuntimeChange> {
     await this.#ask('change', `${sandbox_id} ${JSON.stringify(change)}`);
+    await this.#begin('change', sandbox_id, fence);
     const life = await this.liveness(sandbox_id);
     return life === 'alive' ? 'done' : life;
   }
 
-  override async end(sandbox_id = ''): Promise<RuntimeEnd> {
+  override async end(sandbox_id = '', fence?: Fence): Promise<RuntimeEnd> {
     await this.#ask('end', sandbox_id);
+    await this.#begin('end', sandbox_id, fence);
     if (this.states.get(sandbox_id) === 'absent') return { outcome: 'absent' };
     const is_ended = this.lives.get(sandbox_id)?.at(-1)?.event_type === 'sandbox.killed';
     if (!is_ended) this.live(sandbox_id, 'sandbox.killed');
@@ -102,7 +112,9 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
   override async *handOver(
     sandbox_id = '',
     { lifecycle_after = 0 }: Partial<HandOverTrust> = {},
+    fence?: Fence,
   ): AsyncIterable<UndeliveredPage> {
+    await this.#begin('hand over', sandbox_id, fence);
     const lifecycle = (this.lives.get(sandbox_id) ?? []).filter(({ sequence }) => sequence > lifecycle_after);
     yield { records: [], lifecycle, lost_records: 0, set_aside: 0, trouble: null };
   }
@@ -118,9 +130,18 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return event;
   }
 
-  override async remove(sandbox_id = ''): Promise<void> {
+  override async fenceOff(sandbox_id = '', number = 0): Promise<void> {
+    if (this.states.has(sandbox_id)) this.#taken.set(sandbox_id, number);
+  }
+
+  override async remove(sandbox_id = '', fence?: Fence): Promise<void> {
     await this.#ask('remove', sandbox_id);
+    await this.#begin('remove', sandbox_id, fence);
     this.states.delete(sandbox_id);
+  }
+
+  override async list(): Promise<string[]> {
+    return [...this.states.keys()];
   }
 
   override async inspect(sandbox_id = ''): Promise<RuntimeState> {
@@ -132,13 +153,19 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return state === 'lost' ? 'lost' : state === 'absent' ? 'unknown' : 'alive';
   }
 
-  async #become(verb: Verb, sandbox_id: string, state: RuntimeState): Promise<RuntimeChange> {
+  async #become(verb: Verb, sandbox_id: string, state: RuntimeState, fence?: Fence): Promise<RuntimeChange> {
     await this.#ask(verb, sandbox_id);
+    await this.#begin(verb, sandbox_id, fence);
     const life = await this.liveness(sandbox_id);
     if (life !== 'alive') return life;
+    if (this.states.get(sandbox_id) === state) return 'done';
     this.states.set(sandbox_id, state);
     this.live(sandbox_id, state === 'paused' ? 'sandbox.paused' : 'sandbox.resumed');
     return 'done';
+  }
+
+  async #begin(step: string, sandbox_id: string, fence: Fence | undefined): Promise<void> {
+    await stepsOf(fence, () => this.#taken.get(sandbox_id) ?? 0)(step);
   }
 
   async #ask(verb: Verb, what: string): Promise<void> {
