@@ -290,6 +290,8 @@ export const FLOWS_NODE_BURST_SHARE = 1 / 16;
 export const FLOWS_LOOK_MS = SECOND_MS;
 /** Idle time after which the node forgets a TCP connection, in ms: 2 h 5 min, a little over what RFC 5382 asks for. */
 export const FLOW_IDLE_MS = 125 * MINUTE_MS;
+/** Time after which the node forgets a look-up of a name, in ms: resolvers wait no longer for an answer. */
+export const DNS_FLOW_MS = 5 * SECOND_MS;
 
 /**
  * Bytes that a packet takes of a turn at least, where packets wait for the same tokens: a verdict costs the node as much as

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Metric } from '../base/metrics.ts';
 import { ApiError } from '../contract/errors.ts';
+import { flowMetrics } from './networks/flow-metrics.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
 import { PoolMetrics } from './pool-metrics.ts';
@@ -50,7 +51,7 @@ export class NoRuntime implements Runtime {
 
   /** All zero. */
   metrics(): Metric[] {
-    return new PoolMetrics().metrics();
+    return [...new PoolMetrics().metrics(), ...flowMetrics()];
   }
 
   /** Always empty: there are no templates. */

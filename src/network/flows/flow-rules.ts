@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { FLOW_IDLE_MS } from '../../contract/defaults.ts';
+import { DNS_FLOW_MS, FLOW_IDLE_MS } from '../../contract/defaults.ts';
 import type { Link } from '../namespace/addresses.ts';
 import type { FlowBounds, FlowRate } from './flow-bounds.ts';
 
@@ -70,13 +70,11 @@ export function flowRules({ bounds, has_timeouts }: FlowRules, side: 'iifname' |
   return [
     // Datagrams that nobody has answered yet are of the same flow.
     'ct status confirmed return',
-    `${side} @${CROWDING} counter name team_held ${reject}`,
-    // The rate comes first: counting costs more.
+    // The rate comes first: counting and answering cost more.
     `add @rates { ${side} ${over(bounds.sandbox_rate)} } counter name sandbox_rate drop`,
+    `${side} @${CROWDING} counter name team_held ${reject}`,
     `add @held { ${side} ct count over ${bounds.sandbox_held} } counter name sandbox_held ${reject}`,
-    ...(has_timeouts
-      ? TIMEOUTS.map(({ name, family }) => `meta nfproto ${family} ct timeout set "${name}"`)
-      : []),
+    ...(has_timeouts ? TIMEOUTS.map(({ name, match }) => `${match} ct timeout set "${name}"`) : []),
     // Whoever marks flows before this has a use for it.
     'ct mark != 0 return',
     `ct mark set ${side} map @teams`,
@@ -86,17 +84,29 @@ export function flowRules({ bounds, has_timeouts }: FlowRules, side: 'iifname' |
   ];
 }
 
-const TIMEOUTS = [
-  { name: 'tcp_ipv4', family: 'ipv4', protocol: 'ip' },
-  { name: 'tcp_ipv6', family: 'ipv6', protocol: 'ip6' },
-];
+const TIMEOUTS = (['ipv4', 'ipv6'] as const).flatMap((family) => [
+  {
+    name: `tcp_${family}`,
+    match: `meta nfproto ${family}`,
+    protocol: 'tcp',
+    policy: `established: ${FLOW_IDLE_MS / 1_000}, syn_sent: 30, time_wait: 10, close: 5`,
+    l3proto: family === 'ipv4' ? 'ip' : 'ip6',
+  },
+  {
+    name: `dns_${family}`,
+    match: `meta nfproto ${family} udp dport 53`,
+    protocol: 'udp',
+    // Every look-up is a flow of its own: with the kernel's half minute some thirty a second would fill a sandbox's bound.
+    policy: `unreplied: ${DNS_FLOW_MS / 1_000}, replied: ${DNS_FLOW_MS / 1_000}`,
+    l3proto: family === 'ipv4' ? 'ip' : 'ip6',
+  },
+]);
 
-/** Time-outs of TCP, for `nft`; a kernel may lack them. The others are the kernel's own. */
+/** Time-outs of TCP and of look-ups of names, for `nft`; a kernel may lack them. The others are the kernel's own. */
 export function flowTimeouts(table: string): string[] {
-  const policy = `established: ${FLOW_IDLE_MS / 1_000}, syn_sent: 30, time_wait: 10, close: 5`;
   return TIMEOUTS.map(
-    ({ name, protocol }) =>
-      `table ${table} { ct timeout ${name} { protocol tcp; l3proto ${protocol}; policy = { ${policy} } ; } ; }`,
+    ({ name, protocol, l3proto, policy }) =>
+      `table ${table} { ct timeout ${name} { protocol ${protocol}; l3proto ${l3proto}; policy = { ${policy} } ; } ; }`,
   );
 }
 

@@ -6,6 +6,7 @@ import { Schedule } from '../../base/schedule.ts';
 import type { InjectionOption } from '../../contract/runtimes.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { lifecycleOf } from '../daemon-requests.ts';
+import { flowMetrics } from '../networks/flow-metrics.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
 import { PoolMetrics } from '../pool-metrics.ts';
@@ -147,7 +148,7 @@ export class KubernetesRuntime implements Runtime {
 
   /** Of its pools. */
   metrics(): Metric[] {
-    return this.pool_metrics.metrics();
+    return [...this.pool_metrics.metrics(), ...flowMetrics()];
   }
 
   /** The resources that the template sets. */

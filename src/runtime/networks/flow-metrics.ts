@@ -1,12 +1,16 @@
 import type { Metric } from '../../base/metrics.ts';
 import type { FlowTable } from '../../network/network-runtime.ts';
 
-/** The metrics of the node's tracked connections; without samples where the network is not metered. Source: contract section 8. */
-export function flowMetrics(read: () => Promise<FlowTable | null>): Metric[] {
-  const of = async <Value>(pick: (table: FlowTable) => Value[]) => {
-    const table = await read();
-    return table === null ? [] : pick(table);
-  };
+/** Where nothing is bounded. */
+const NONE: FlowTable = {
+  size: 0,
+  size_max: 0,
+  refused: { sandbox_held: 0, sandbox_rate: 0, team_held: 0, team_rate: 0, node_rate: 0 },
+};
+
+/** The metrics of the node's tracked connections; all zero where the network is not metered. Source: contract section 8. */
+export function flowMetrics(read: () => Promise<FlowTable | null> = async () => null): Metric[] {
+  const of = async <Value>(pick: (table: FlowTable) => Value[]) => pick((await read()) ?? NONE);
   return [
     {
       name: 'network_flows',

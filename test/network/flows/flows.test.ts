@@ -95,6 +95,18 @@ describe.skipIf(problem !== null)(`the flows that a node tracks${why}`, () => {
     const [one, two] = [await node.sandbox(), await node.sandbox()];
     const held = [one.traffic('hold', OUTSIDE.ipv4, 10), two.traffic('hold', OUTSIDE.ipv6, 10)];
     for (const each of held) expect(await each.next()).toMatchObject({ held: 10 });
+    const { topology } = node;
+    const listed = runSync(
+      'ip',
+      'netns',
+      'exec',
+      topology.node,
+      'sh',
+      '-c',
+      'cat /proc/net/nf_conntrack || :',
+    );
+    for (const [, seconds] of listed.matchAll(/ tcp +6 (\d+) ESTABLISHED .*mark=2/g))
+      expect(Number(seconds)).toBeLessThanOrEqual(7_500);
     const before = (await node.network.flowTable()).size;
     await node.network.detach(one.id);
     expect((await node.network.flowTable()).size).toBe(before - 10);
