@@ -46,17 +46,30 @@ export class Inside implements AsyncDisposable {
    * Throws `not_a_directory` naming the path where something else is in the way, `forbidden`, or the system's error.
    */
   async directory(names: readonly BytePath[], must_exist = false): Promise<Trail> {
-    const trail = must_exist ? this.#targets : this.#places;
+    if (must_exist) return this.#go(this.#targets, names, null);
     const make = (name: BytePath) => {
       try {
-        mkdirSync(trail.at(name), MODE);
+        mkdirSync(this.#places.at(name), MODE);
         this.#made += 1;
       } catch (failure) {
         if (!isSystemError(failure, 'EEXIST')) throw failure;
       }
     };
+    return this.#go(this.#places, names, make);
+  }
+
+  /** Goes to the directory of these names, which something was made in last; otherwise like `directory`. */
+  back(names: readonly BytePath[]): Promise<Trail> {
+    return this.#go(this.#places, names, null);
+  }
+
+  async #go(
+    trail: Trail,
+    names: readonly BytePath[],
+    onMissing: ((name: BytePath) => void) | null,
+  ): Promise<Trail> {
     try {
-      await trail.go(names, must_exist ? null : make, this.#signal);
+      await trail.go(names, onMissing, this.#signal);
       return trail;
     } catch (error) {
       if (!isSystemError(error, 'ENOTDIR', 'ELOOP')) throw error;

@@ -3,6 +3,7 @@ import {
   chmodSync,
   constants,
   linkSync,
+  lstatSync,
   lutimesSync,
   mkdirSync,
   readlinkSync,
@@ -21,6 +22,7 @@ import { fileError, isSystemError } from '../file-error.ts';
 import { MODE_BITS, SET_IDS } from '../mode.ts';
 import type { OwnPlaces } from '../own-places.ts';
 import { checkNewName, findPlace } from '../place.ts';
+import type { Trail } from '../trail.ts';
 import { type ArchiveEntry, archiveEntries } from './archive-entries.ts';
 import { cutOff, invalidEntry } from './archive-error.ts';
 import { Inside, namesOf } from './inside.ts';
@@ -197,7 +199,7 @@ class Unpacking {
     for (let last = this.#entered.at(-1); last && !isIn(names, last.names); last = this.#entered.at(-1)) {
       this.#entered.pop();
       try {
-        setTimes((await this.#inside.directory(last.names, true)).at(), last.modified_s);
+        setTimes((await this.#inside.back(last.names)).at(), last.modified_s);
       } catch (error) {
         // Somebody else has moved it.
         const is_gone = isSystemError(error, 'ENOENT') || isApiError(error, 'not_a_directory');
@@ -251,7 +253,7 @@ class Unpacking {
   /** One that is there stays. */
   async #fifo(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
     const directory = await this.#inside.directory(names.slice(0, -1));
-    if ((await directory.look(names.at(-1) as BytePath))?.isFIFO()) return;
+    if (lookNow(directory, names.at(-1) as BytePath)?.isFIFO()) return;
     const aside = this.#nextAside();
     const libc = await import('../../base/linux/libc.ts').catch(() => null);
     if (libc === null) throw invalidEntry(entry.name, 'is a pipe, which this installation cannot make');
@@ -292,7 +294,7 @@ class Unpacking {
   async #replaced(names: readonly BytePath[]): Promise<Stats | null> {
     const directory = await this.#inside.directory(names.slice(0, -1));
     const name = names.at(-1) as BytePath;
-    const found = await directory.look(name);
+    const found = lookNow(directory, name);
     if (!found?.isFile()) return null;
     accessSync(directory.at(name), constants.W_OK);
     return found;
@@ -310,7 +312,7 @@ class Unpacking {
     const directory = await this.#inside.directory(names.slice(0, -1));
     const name = names.at(-1) as BytePath;
     await this.#own.checkName(joined(directory.real, name));
-    const found = await directory.look(name);
+    const found = lookNow(directory, name);
     if (found && !found.isFile() && !found.isSymbolicLink() && !found.isDirectory()) {
       const path = shownBytes(joined(directory.real, name)).text;
       throw new ApiError('not_a_file', `${path} is no file: nothing takes its place.`, { path });
@@ -352,6 +354,11 @@ function isIn(names: readonly BytePath[], directory: readonly BytePath[]): boole
 
 function isApiError(error: unknown, code: ErrorCode): boolean {
   return error instanceof ApiError && error.code === code;
+}
+
+/** What a name is, asked at once. */
+function lookNow(directory: Trail, name: BytePath): Stats | undefined {
+  return lstatSync(directory.at(name), { throwIfNoEntry: false });
 }
 
 /** Sets the times of what a path leads to. Of a negative number, Node makes the present; not of its digits. */
