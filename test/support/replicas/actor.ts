@@ -23,6 +23,8 @@ type Verb = (typeof VERBS)[number];
 /** An unanswered claim with a key is asked for again so often. */
 const KEYED_ATTEMPTS = 4;
 const AGAIN_MS = 250;
+/** The first claim is asked for so often. */
+const CLAIMS_AT_FIRST = 8;
 
 /** What a round has asked for, and what was answered. */
 export interface Story {
@@ -45,20 +47,38 @@ export class Actor {
     this.#story = story;
   }
 
+  /** A claim, which is asked for until there is something to be changed, and so many changes. */
   async act(steps: number): Promise<void> {
+    await this.#begin();
     for (let step = 0; step < steps; step++) {
-      const drawn = step === 0 ? 'claim' : this.#random.pick(VERBS);
+      const drawn = this.#random.pick(VERBS);
       const [which, first, is_twice] = [this.#random.next(), this.#random.below(2), this.#random.chance(0.2)];
-      const details = { chance: this.#random.next(), key: `key-${this.#random.below(2 ** 30)}` };
+      const details = this.#drawDetails();
       const living = this.#own.filter(({ told }) => told !== 'gone');
       const target = living[Math.floor(which * living.length)];
       const [replica, other] = first === 0 ? this.#lane.replicas : this.#lane.replicas.toReversed();
       const asked = is_twice ? [replica as Replica, other as Replica] : [replica as Replica];
       const verb = target === undefined && drawn !== 'claim' ? 'claim' : drawn;
-      const is_done = await this.#carryOut(verb, target as Tracked, asked, details);
-      const counts = this.#story.verbs.get(verb) ?? { done: 0, asked: 0 };
-      this.#story.verbs.set(verb, { done: counts.done + (is_done ? 1 : 0), asked: counts.asked + 1 });
+      this.#count(verb, await this.#carryOut(verb, target as Tracked, asked, details));
     }
+  }
+
+  async #begin(): Promise<void> {
+    const [first, details] = [this.#random.below(2), this.#drawDetails()];
+    for (let n = first; n < first + CLAIMS_AT_FIRST && this.#own.length === 0; n++) {
+      const replica = this.#lane.replicas[n % 2] as Replica;
+      this.#count('claim', await this.#claim([replica], details.chance, `${details.key}-${n}`));
+      if (this.#own.length === 0) await sleep(AGAIN_MS * (1 + n));
+    }
+  }
+
+  #drawDetails(): { chance: number; key: string } {
+    return { chance: this.#random.next(), key: `key-${this.#random.below(2 ** 30)}` };
+  }
+
+  #count(verb: Verb, is_done: boolean): void {
+    const { done, asked } = this.#story.verbs.get(verb) ?? { done: 0, asked: 0 };
+    this.#story.verbs.set(verb, { done: done + (is_done ? 1 : 0), asked: asked + 1 });
   }
 
   #carryOut(

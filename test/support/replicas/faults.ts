@@ -25,6 +25,8 @@ const SHIFTS_MS = [20_000, 3_600_000, -3_600_000, 86_400_000];
 /** Longer than every lease, of an operation and of an endpoint. */
 const FREEZE_MS = 1_300;
 const REFUSED_WITHIN_MS = 20_000;
+const SOON_MS = 5_000;
+const LOOK_MS = 20;
 
 export interface Fault {
   kind: FaultKind;
@@ -100,9 +102,12 @@ async function suffer(lane: Lane, story: Story, fault: Fault): Promise<string[]>
 }
 
 async function putBack(lane: Lane, story: Story, for_ms: number): Promise<void> {
+  // So that there is something to be put back, and something that is not.
+  await soon(() => story.sandboxes.length > 0);
   const began_ms = performance.now();
   const copy = await lane.backUp();
   await sleep(for_ms);
+  await soon(() => story.sandboxes.some(({ touched_ms }) => touched_ms > began_ms));
   await lane.restore(copy);
   const { directories } = tracesIn(lane.data_dir, []);
   const rows = await lane.query<{ sandbox_id: string }>('select sandbox_id from sandboxes');
@@ -116,6 +121,12 @@ async function putBack(lane: Lane, story: Story, for_ms: number): Promise<void> 
   }
 }
 
+/** Waits a while for what will probably come. */
+async function soon(isThere: () => boolean): Promise<void> {
+  const end_ms = performance.now() + SOON_MS;
+  while (!isThere() && performance.now() < end_ms) await sleep(LOOK_MS);
+}
+
 /** A second data directory must be refused by name, before it does anything. */
 async function stranger(lane: Lane): Promise<string[]> {
   const data_dir = join(lane.folder, 'other-data');
@@ -124,7 +135,8 @@ async function stranger(lane: Lane): Promise<string[]> {
     program: lane.program,
   });
   const end_ms = performance.now() + REFUSED_WITHIN_MS;
-  while (manager.child.exitCode === null && manager.url === '' && performance.now() < end_ms) await sleep(20);
+  while (manager.child.exitCode === null && manager.url === '' && performance.now() < end_ms)
+    await sleep(LOOK_MS);
   if (manager.child.exitCode !== null) {
     return manager.log.includes(data_dir)
       ? []

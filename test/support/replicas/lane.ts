@@ -15,6 +15,9 @@ export const ACTIVE_MAX = 4;
 /** What each sandbox takes. */
 export const RESOURCES = { memory: '128Mi', cpu: 1, disk: '128Mi' };
 
+/** `local-unsafe` has no walls, disks and networks, which makes a sandbox in half the time. */
+export type LaneRuntime = 'local' | 'local-unsafe';
+
 /** What lanes share. */
 export interface Servers {
   postgres: PostgresServer;
@@ -31,19 +34,20 @@ export class Lane {
   readonly folder: string;
   readonly consumer: Consumer;
   readonly replicas: Replica[] = [];
+  readonly runtime: LaneRuntime;
   readonly #servers: Servers;
-  readonly #network: string;
   readonly #closeConsumer: () => void;
   database: string;
+  #pool: pg.Pool | null = null;
 
   private constructor(
     servers: Servers,
-    network: string,
+    runtime: LaneRuntime,
     database: string,
     { consumer, close }: Awaited<ReturnType<typeof openConsumer>>,
   ) {
     this.#servers = servers;
-    this.#network = network;
+    this.runtime = runtime;
     this.database = database;
     this.consumer = consumer;
     this.#closeConsumer = close;
@@ -51,10 +55,9 @@ export class Lane {
     this.data_dir = join(this.folder, 'data');
   }
 
-  /** `network`: of the sandboxes, an option of the manager. */
-  static async open(servers: Servers, network: string): Promise<Lane> {
+  static async open(servers: Servers, runtime: LaneRuntime): Promise<Lane> {
     const database = await servers.postgres.database();
-    const lane = new Lane(servers, network, database, await openConsumer());
+    const lane = new Lane(servers, runtime, database, await openConsumer());
     mkdirSync(lane.data_dir, { mode: 0o700 });
     writeFileSync(
       lane.#config,
@@ -91,7 +94,8 @@ export class Lane {
     const redis = new URL(this.#servers.redis.url);
     return [
       ...['--config', this.#config, '--listen', '127.0.0.1:0', '--replicas', '2', '--redis', redis.href],
-      ...['--runtime', 'local', '--network', this.#network, '--data-dir', data_dir],
+      ...['--runtime', this.runtime, '--data-dir', data_dir],
+      ...(this.runtime === 'local' ? ['--network', 'none'] : []),
       ...['--secret-key-file', join(this.folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
       ...['--node-memory', '64Gi', '--node-cpus', '64', '--node-sandboxes', '64', '--console', 'off'],
     ];
@@ -99,14 +103,11 @@ export class Lane {
 
   /** Rows of the present database. */
   async query<Row>(text: string, values: unknown[] = []): Promise<Row[]> {
-    const client = new pg.Client({ connectionString: this.database });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query(text, values)).rows as Row[];
-    } finally {
-      await client.end();
-    }
+    this.#pool ??= new pg.Pool({ connectionString: this.database, max: 1 }).on('error', () => {});
+    const pool = this.#pool;
+    // The connection may have been dropped since.
+    const asked = await pool.query(text, values).catch(() => pool.query(text, values));
+    return asked.rows as Row[];
   }
 
   /** Cuts every connection to the database, as its operator can. */
@@ -122,12 +123,19 @@ export class Lane {
   /** Ends all replicas and starts them on the copy. */
   async restore(copy: string): Promise<void> {
     await Promise.all(this.replicas.map((replica) => replica.kill()));
+    await this.#leaveDatabase();
     this.database = copy;
     await Promise.all(this.replicas.map((replica) => replica.start(copy)));
   }
 
+  async #leaveDatabase(): Promise<void> {
+    await this.#pool?.end();
+    this.#pool = null;
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.replicas.map((replica) => replica.stop()));
+    await this.#leaveDatabase();
     this.#closeConsumer();
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -96,7 +96,8 @@ function hasGroup(sandbox_id: string): boolean {
 }
 
 function socketOf(data_dir: string, sandbox_id: string): string {
-  return join(data_dir, sandbox_id, 'disk/control.sock');
+  const disk = join(data_dir, sandbox_id, 'disk');
+  return join(existsSync(disk) ? disk : join(data_dir, sandbox_id), 'control.sock');
 }
 
 /** What a sandbox's daemon says it is: `running`, `paused`, or why it says nothing. */

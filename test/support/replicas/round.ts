@@ -16,9 +16,10 @@ const AWAY_MAX_MS = 1_500;
 
 /** How a round went: its line, and what was wrong; nothing where all held. */
 export interface RoundReport {
-  seed: number;
   line: string;
   problems: string[];
+  /** How many were claimed or copied and acknowledged. */
+  sandboxes: number;
 }
 
 /** What a round is made of. */
@@ -48,13 +49,14 @@ export async function playRound(
   const away_ms = random.chance(0.4) ? random.below(AWAY_MAX_MS) : 0;
   const is_adopted = random.chance(0.5);
   beAway(lane, away_ms);
+  for (const { refusals } of lane.replicas) refusals.clear();
   const [problems] = await Promise.all([
     sufferFaults(lane, story, faults),
     ...actors.map((actor) => actor.act(steps)),
   ]);
   problems.push(...(await judge(lane, story, is_adopted, random)));
   const line = lineOf({ seed, story, faults, lane, problems, duration_ms: performance.now() - began_ms });
-  return { seed, line, problems };
+  return { line, problems, sandboxes: story.sandboxes.length };
 }
 
 /** The consumer refuses everything for a while. */
@@ -130,5 +132,7 @@ function lineOf({ seed, story, faults, lane, problems, duration_ms }: Told): str
   const counts = `${story.sandboxes.length} sandboxes, ${events} events, ${lane.consumer.deliveries.length} deliveries`;
   const suffered = faults.map(({ kind, replica }) => `${kind} ${replica}`).join(', ');
   const outcome = problems.length === 0 ? 'held' : `BROKEN: ${problems.join('; ')}`;
-  return `seed ${seed}: ${verbs} | ${suffered} | ${counts} | ${Math.round(duration_ms)} ms | ${outcome}`;
+  const refusals = lane.replicas.flatMap((replica) => [...replica.refusals]);
+  const refused = refusals.map(([why, count]) => `${count}× ${why}`).join(' ');
+  return `seed ${seed}: ${verbs} | ${suffered} | ${refused} | ${counts} | ${Math.round(duration_ms)} ms | ${outcome}`;
 }
