@@ -29,7 +29,8 @@ export class FrozenGroups {
   }
 
   /**
-   * Freezes every process in the pid namespace of a sandbox's daemon but the daemon, its helpers, and the first one.
+   * Freezes every process in the pid namespace of a sandbox's daemon but the daemon and its helpers, into which no other
+   * process can put code: their programs cannot be read. The first process, of which that is not so, only reaps: it can wait.
    * Resolves when they are frozen, or throws after 5 s. Does nothing for a sandbox without a pid namespace. Idempotent.
    */
   async freeze(sandbox_id: string, daemon: ProcessIdentity, clock: Clock): Promise<void> {
@@ -78,7 +79,7 @@ export class FrozenGroups {
   }
 }
 
-/** The processes of a daemon's pid namespace but itself, its helpers, which read files of a paused sandbox, and the first. */
+/** The processes of a daemon's pid namespace but itself and its helpers, which read files of a paused sandbox. */
 async function movableIn(namespace: string, daemon_pid: number): Promise<string[]> {
   const stats = await host_table.readAll();
   const daemon = stats.get(daemon_pid);
@@ -88,7 +89,7 @@ async function movableIn(namespace: string, daemon_pid: number): Promise<string[
     const seen = namespaces[index];
     // Of one that cannot be asked, its parents say where it belongs.
     const is_inside = seen === undefined ? descends(stat, daemon.parent, stats) : seen === namespace;
-    const stays = stat.pid === daemon_pid || stat.pid === daemon.parent || isHelper(stat, daemon);
+    const stays = stat.pid === daemon_pid || isHelper(stat, daemon);
     return is_inside && !stays ? [String(stat.pid)] : [];
   });
 }

@@ -131,6 +131,9 @@ export class ProgramCopies {
       }
       makeReadable(next);
       chmodSync(node, 0o111);
+      // Helpers of the daemon run it, which no process of the sandbox may trace either.
+      const launchers = readdirSync(dist).filter((name) => /^launcher-[a-z0-9]+$/.test(name));
+      for (const name of launchers) chmodSync(join(dist, name), 0o111);
       chmodSync(join(commands, 'sandboxctl'), 0o555);
       renameSync(next, folder);
     } catch (error) {

@@ -1,7 +1,9 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
+import { isHelper, parseStat } from '../../../src/base/linux/procfs.ts';
 import { FrozenGroups } from '../../../src/runtime/limits/frozen-groups.ts';
+import { host_table } from '../../../src/runtime/local/host-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { publish, recordOf, refusing } from '../../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
@@ -15,6 +17,28 @@ syscall(222, 1, $event, $timer) == 0 or die $!;
 my $times = pack("q4", 0, 1e7, 0, 1e7);
 syscall(223, unpack("i", $timer), 0, $times, 0) == 0 or die $!;
 while (1) { open my $file, ">>", "/root/ticks"; print $file "x"; close $file; select undef, undef, undef, 0.005 }
+`;
+
+/** Puts an endless loop in place of the code of the first process, whose account it has (`ptrace`). */
+const SPINS_FIRST = `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.restype = ctypes.c_long
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+def ask(request, address, data):
+    ctypes.set_errno(0)
+    said = libc.ptrace(request, 1, address, data)
+    assert ctypes.get_errno() == 0, os.strerror(ctypes.get_errno())
+    return said
+ask(16, None, None)
+os.waitpid(1, 0x40000000)
+registers = (ctypes.c_ulonglong * 27)()
+ask(12, None, ctypes.addressof(registers))
+registers[15] = 2 ** 64 - 1
+ask(13, None, ctypes.addressof(registers))
+word = ask(1, registers[16], None)
+ask(4, registers[16], (word & ~0xffff & (2 ** 64 - 1)) | 0xfeeb)
+ask(17, None, None)
 `;
 
 function commandLine(pid: string): string {
@@ -99,6 +123,62 @@ describe('a daemon of a sandbox', () => {
       await runtime.remove('sbx-1');
     },
   );
+
+  const no_python = existsSync('/usr/bin/python3') ? null : 'no python3';
+  it.skipIf(process.arch !== 'x64' || (why ?? no_python) !== null)(
+    `has a first process that is frozen too, whatever runs in it (${why ?? no_python ?? 'x64'})`,
+    async () => {
+      const sandboxes = await Sandboxes.open();
+      const { runtime } = sandboxes;
+      await runtime.create(spec('sbx-1'));
+      const { daemon } = recordOf(sandboxes, 'sbx-1');
+      const [first] = await host_table.read([(await host_table.read([daemon?.pid ?? 0]))[0]?.parent ?? 0]);
+      const ticks = () => parseStat(readFileSync(`/proc/${first?.pid}/stat`, 'latin1'))?.cpu_ticks ?? 0;
+      const grows = async () => {
+        const before = ticks();
+        await eventually(() => expect(ticks()).toBeGreaterThan(before + 5));
+      };
+      await sandboxes.output('sbx-1', `/usr/bin/python3 - <<'END'\n${SPINS_FIRST}\nEND`);
+      await grows();
+      await runtime.pause('sbx-1', null);
+      const paused = ticks();
+      await runtime.fork('sbx-1', spec('sbx-2'));
+      expect(ticks()).toBe(paused);
+      await runtime.resume('sbx-1', null);
+      await grows();
+      await runtime.pause('sbx-1', null);
+      expect(await runtime.end('sbx-1')).toEqual({ outcome: 'killed' });
+      await runtime.remove('sbx-1');
+    },
+  );
+
+  it('lets no other process trace it, or a helper of its own', async () => {
+    const sandboxes = await Sandboxes.open();
+    await sandboxes.runtime.create(spec('sbx-1'));
+    // The processes are looked at by a helper, and files by another one.
+    await sandboxes.ask('sbx-1', 'POST', '/processes', { command: ['sleep', '1000'] });
+    await sandboxes.ask('sbx-1', 'GET', '/processes');
+    await sandboxes.ask('sbx-1', 'GET', '/files/stat?path=/tmp');
+    const { daemon } = recordOf(sandboxes, 'sbx-1');
+    const all = [...(await host_table.readAll()).values()];
+    const own = all.find(({ pid }) => pid === daemon?.pid);
+    const helpers = all.filter((stat) => own && isHelper(stat, own));
+    const names = helpers.map(({ pid }) => commandLine(String(pid)).split('\0'));
+    expect(
+      names.map(([name = '', ...rest]) => [name, ...rest].find((each) => /launcher|program/.test(each))),
+    ).toEqual(
+      expect.arrayContaining([
+        expect.stringContaining('launcher'),
+        expect.stringContaining('account-program'),
+      ]),
+    );
+    const pids = [daemon?.pid ?? 0, ...helpers.map(({ pid }) => pid)].map(
+      (pid) => /^NSpid:.*\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1],
+    );
+    // What may be traced lets its memory be opened, as the first process does.
+    const tries = ['1', ...pids].map((pid) => `(: < /proc/${pid}/mem) 2>/dev/null && echo ${pid}; `).join('');
+    expect(await sandboxes.output('sbx-1', `${tries} true`)).toBe('1');
+  });
 
   it('can be ended while it hangs', async () => {
     const sandboxes = await Sandboxes.open();
