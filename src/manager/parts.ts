@@ -98,7 +98,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     metrics: metricsOf({ services, clock_watch, unseen, delivery, quotas, usage, feed }),
     services,
     writes: database.writes,
-    write_probe: writeProbeJob(database.db, database.writes, clock),
+    write_probe: writeProbeJob(database.db, database.writes),
     clock_watch,
     unseen,
     feed,

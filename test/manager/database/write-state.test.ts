@@ -42,7 +42,7 @@ it('the probe finds a file that takes no writes, and each query tells of it', as
   const database = await openDatabase(`sqlite:${join(scratchFolder(), 'manager.db')}`);
   onTestFinished(() => database.close());
   const { db, writes } = database;
-  const probe = writeProbeJob(db, writes, new ManualClock());
+  const probe = writeProbeJob(db, writes);
   expect([await probe.run(), writes.refusal]).toEqual([WRITE_PROBE_MS, null]);
   await db.executeQuery({ sql: 'pragma query_only = on', parameters: [] } as never);
   expect([await probe.run(), writes.refusal]).toEqual([
