@@ -50,7 +50,7 @@ export function defineFileCommands(program: Command, { withDaemon }: CommandRunn
     .option(...USER)
     .addHelpText(
       'after',
-      '\nInto a directory that is there, otherwise under the new name. DIR/. copies what is in DIR. A destination that ends with / is a directory.',
+      '\nInto a directory that is there, otherwise under the new name. DIR/. copies what is in DIR. A destination that ends with / is a directory.\nOf a directory, what cannot be copied is named, and the rest copied: exit 1.',
     )
     .action(
       async (

@@ -132,7 +132,12 @@ export class Pack {
       if (dirent.isFile()) yield* this.#file(trail, own_name, name);
       else if (dirent.isSymbolicLink()) yield* this.#symlink(trail, own_name, name);
       else if (!dirent.isDirectory()) yield* this.#special(trail, dirent, name);
-      else if (await wasEntered(trail, own_name)) {
+      else {
+        const refusal = await entering(trail, own_name);
+        if (refusal !== null) {
+          if (!isOutOfReach(refusal)) yield* this.#allowed(name, () => raise(refusal));
+          continue;
+        }
         yield* this.#put(this.#header({ name: `${name}/`, type: 'directory', size: 0, stat: trail.stat }));
         yield* this.#directory(trail, `${name}/`);
         await trail.leave();
@@ -141,8 +146,14 @@ export class Pack {
     }
   }
 
+  /** What a name is; null for nothing, or for what the account may not see. */
+  #look(directory: Trail, own_name: BytePath, name: BytePath): Generator<Buffer, Stats | null> {
+    const look = () => lstatSync(directory.at(own_name), { throwIfNoEntry: false }) ?? null;
+    return this.#allowed(name, look);
+  }
+
   *#symlink(directory: Trail, own_name: BytePath, name: BytePath): Generator<Buffer, void> {
-    const stat = lstatSync(directory.at(own_name), { throwIfNoEntry: false });
+    const stat = yield* this.#look(directory, own_name, name);
     if (!stat?.isSymbolicLink()) return;
     const link_name = unlessGone(() => readlinkSync(directory.at(own_name), 'latin1'));
     if (link_name === null) return;
@@ -158,7 +169,7 @@ export class Pack {
       yield* this.#lose(name, `is a ${dirent.isSocket() ? 'socket' : 'device'}, which is left out`);
       return;
     }
-    const stat = lstatSync(directory.at(dirent.name), { throwIfNoEntry: false });
+    const stat = yield* this.#look(directory, dirent.name, name);
     if (stat?.isFIFO()) yield* this.#put(this.#header({ name, type: 'fifo', size: 0, stat }));
   }
 
@@ -298,14 +309,20 @@ function unlessGone<Result>(call: () => Result): Result | null {
   }
 }
 
-/** False, and nothing has changed, for what is not there any more or is out of reach. */
-async function wasEntered(trail: Trail, name: BytePath): Promise<boolean> {
-  try {
-    await trail.enter(name);
-    return true;
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return false;
-    if (error instanceof ApiError && error.code === 'forbidden') return false;
-    throw error;
-  }
+/** Null once a directory is entered; otherwise what it failed with, and nothing has changed. */
+async function entering(trail: Trail, name: BytePath): Promise<unknown> {
+  return trail.enter(name).then(
+    () => null,
+    (error) => error,
+  );
+}
+
+/** Whether what failed is not there any more, or belongs to the daemon. */
+function isOutOfReach(error: unknown): boolean {
+  if (isSystemError(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return true;
+  return error instanceof ApiError && error.code === 'forbidden';
+}
+
+function raise(error: unknown): never {
+  throw error;
 }

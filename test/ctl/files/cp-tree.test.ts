@@ -238,16 +238,19 @@ it('copies the rest of a tree where something cannot be read', async () => {
   const tree = join(from, 'tree');
   for (const name of [from, tree, join(tree, 'closed')]) mkdirSync(name, { recursive: true });
   for (const name of ['file', 'other']) writeFileSync(join(tree, name), name);
+  mkdirSync(join(tree, 'listed/sub'), { recursive: true });
+  symlinkSync('sub', join(tree, 'listed/link'));
+  chmodSync(join(tree, 'listed'), is_root ? 0o744 : 0o400);
   chmodSync(from, 0o755);
   chmodSync(join(tree, 'file'), is_root ? 0o700 : 0);
   chmodSync(join(tree, 'closed'), is_root ? 0o700 : 0o300);
   const shown = is_root ? `:${tree}` : tree;
-  const lost = ['closed', 'file'].map(
+  const lost = ['closed', 'file', 'listed/link', 'listed/sub'].map(
     (name) => `sandboxctl: ${shown}/${name} cannot be read: permission denied\n`,
   );
   expect(await copyTree(shown, is_root ? to : `:${to}`, { user: is_root ? 'nobody' : undefined })).toEqual([
     1,
     lost.join(''),
   ]);
-  expect(readdirSync(join(to, 'tree'))).toEqual(['closed', 'other']);
+  expect(readdirSync(join(to, 'tree'))).toEqual(['closed', 'listed', 'other']);
 });
