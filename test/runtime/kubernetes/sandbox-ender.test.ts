@@ -8,8 +8,10 @@ import type { VolumeClaim } from '../../../src/runtime/kubernetes/api/objects.ts
 import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
 import { claimManifest, secretManifest } from '../../../src/runtime/kubernetes/manifests.ts';
 import { labelsOf, objectName, readerName } from '../../../src/runtime/kubernetes/names.ts';
-import { annotationsOf } from '../../../src/runtime/kubernetes/records.ts';
+import { annotationsOf, type KubernetesRecord } from '../../../src/runtime/kubernetes/records.ts';
+import type { Fence, Runtime } from '../../../src/runtime/runtime.ts';
 import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
+import { freezingRuntime } from '../../support/manager/freezing-runtime.ts';
 import { TRUST } from '../../support/runtime/sandboxes.ts';
 
 const ID = 'sbx_ended';
@@ -21,13 +23,13 @@ const TEMPLATE: SandboxTemplate = {
 };
 
 /** A sandbox that has ended, whose Pod is gone, and a function that makes managers of it. */
-async function ended() {
+async function ended(state: KubernetesRecord['state'] = 'ended') {
   const api = await FakeApi.start();
   const client = new ClusterClient(clusterAccess(api.kubeconfig, null));
   onTestFinished(() => client.close());
   const annotations = annotationsOf({
     ...{ sandbox_id: ID, team_id: 'team_1', template: 'default', memory_mib: 256, cpu_millis: 100 },
-    ...{ state: 'ended', outcome: 'killed', persists: 'volume', is_paused: false },
+    ...{ state, outcome: state === 'ended' ? 'killed' : null, persists: 'volume', is_paused: false },
   });
   const manifest = claimManifest({ disk_mib: 64 }, TEMPLATE, {
     ...{ name: NAME, labels: labelsOf(ID), annotations },
@@ -90,4 +92,71 @@ it('a Pod that reads a volume gets a key where somebody has removed that of its 
   await expect(pages.next()).rejects.toMatchObject({ code: 'capacity_exhausted' });
   expect(madePods()).toMatchObject([{ body: { metadata: { name: readerName(NAME) } } }]);
   expect(api.names()).toContain(`secrets/${NAME}`);
+});
+
+/** Everything of a deletion that reads nothing. */
+async function cleanUp(runtime: Runtime, fence: Fence): Promise<void> {
+  await runtime.end(ID, fence);
+  await runtime.remove(ID, fence);
+}
+
+/** An operation of this number, whose replica's clock stands still; it says whether it was found to be another's. */
+function numbered(number: number) {
+  const fence = {
+    number,
+    is_lost: false,
+    async check() {},
+    lose() {
+      fence.is_lost = true;
+      return new Error('lost');
+    },
+  };
+  return fence;
+}
+
+it('a replica that stands still at a step of a deletion leaves nothing once it goes on, after another took over', async () => {
+  const steps: string[] = [];
+  const first = await ended('created');
+  await cleanUp(
+    freezingRuntime(await first.manager(), async (step, moment) => {
+      if (moment === 'before') steps.push(step);
+    }),
+    numbered(1),
+  );
+  expect(steps.length).toBeGreaterThan(4);
+  for (const step of steps) {
+    const { api, manager } = await ended('created');
+    const [reached, thawed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const frozen = freezingRuntime(await manager(), async (at, moment) => {
+      if (at !== step || moment !== 'after') return;
+      reached.resolve();
+      await thawed.promise;
+    });
+    const cleaning = cleanUp(frozen, numbered(1)).catch((error) => error);
+    await reached.promise;
+    const other = await manager();
+    await other.fenceOff(ID, 2);
+    await cleanUp(other, numbered(2));
+    thawed.resolve();
+    await cleaning;
+    await other.end(ID);
+    await other.remove(ID);
+    expect([step, api.names()]).toEqual([step, []]);
+  }
+});
+
+it('takes no step for an operation whose number is lower than that of one that was taken over', async () => {
+  const { api, manager } = await ended('created');
+  const runtime = await manager();
+  await runtime.fenceOff(ID, 5);
+  await runtime.fenceOff(ID, 3);
+  const late = numbered(4);
+  const asked = api.asked.length;
+  for (const verb of [() => runtime.end(ID, late), () => runtime.remove(ID, late)]) {
+    await expect(verb()).rejects.toThrow('lost');
+  }
+  expect(late.is_lost).toBe(true);
+  expect(api.asked.slice(asked).filter(({ method }) => method !== 'GET')).toEqual([]);
+  await cleanUp(runtime, numbered(5));
+  expect(api.names()).toEqual([]);
 });

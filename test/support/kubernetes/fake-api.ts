@@ -20,7 +20,12 @@ export interface Asked {
 }
 
 interface Stored {
-  metadata?: { name?: string; labels?: Record<string, string>; annotations?: object };
+  metadata?: {
+    name?: string;
+    labels?: Record<string, string>;
+    annotations?: object;
+    resourceVersion?: string;
+  };
   spec?: { resourceAttributes?: object; volumes?: object[]; initContainers?: object[] };
 }
 
@@ -117,8 +122,12 @@ export class FakeApi {
       for (const watch of this.#watches) watch.write(line);
     }
     if (request.method === 'PATCH') {
-      const { annotations } = body.metadata ?? {};
+      const { annotations, resourceVersion } = body.metadata ?? {};
+      if (resourceVersion !== undefined && resourceVersion !== found.metadata?.resourceVersion) {
+        return void refuse(response, 409, 'Conflict', `${key} has been modified`);
+      }
       found.metadata = { ...found.metadata, ...(annotations ? { annotations } : {}) };
+      found.metadata.resourceVersion = String(this.#version++);
     }
     send(found);
   }
