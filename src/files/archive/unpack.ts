@@ -12,6 +12,7 @@ import {
   symlinkSync,
   utimesSync,
 } from 'node:fs';
+import { ARCHIVE_LINKS_MAX } from '../../contract/defaults.ts';
 import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
 import { makeDirectories } from '../change/make-directory.ts';
@@ -123,6 +124,8 @@ class Unpacking {
   readonly #links: MadeLinks;
   /** From the top to that of the last entry: what is made in them changes their times. */
   readonly #entered: Entered[] = [];
+  /** Times of directories that were left, which incremental archives come back to. Beyond the bound these count as changed. */
+  readonly #left = new Map<BytePath, number>();
   readonly #is_new: boolean;
   #top_entry: ArchiveEntry | null = null;
   #made = 0;
@@ -194,10 +197,11 @@ class Unpacking {
     return 0;
   }
 
-  /** Gives the directories that the next entry is not in their times. */
+  /** Gives the directories that the next entry is not in their times, and comes back to the one that it is in. */
   async #leave(names: readonly BytePath[]): Promise<void> {
     for (let last = this.#entered.at(-1); last && !isIn(names, last.names); last = this.#entered.at(-1)) {
       this.#entered.pop();
+      if (this.#left.size < ARCHIVE_LINKS_MAX) this.#left.set(last.names.join('/'), last.modified_s);
       try {
         setTimes((await this.#inside.back(last.names)).at(), last.modified_s);
       } catch (error) {
@@ -206,12 +210,18 @@ class Unpacking {
         if (!is_gone) throw error;
       }
     }
+    const above = names.slice(0, -1);
+    if (above.length === 0 || above.length === this.#entered.at(-1)?.names.length) return;
+    const modified_s = this.#left.get(above.join('/'));
+    if (modified_s !== undefined) this.#entered.push({ names: above, modified_s });
   }
 
   async #directory(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
     const made_before = this.#inside.made;
     const directory = await this.#inside.directory(names);
     if (this.#copy !== null && this.#inside.made === made_before) return;
+    // An earlier entry of the same directory.
+    if (this.#entered.at(-1)?.names.length === names.length) this.#entered.pop();
     this.#entered.push({ names, modified_s: entry.modified_s });
     const mode = entry.mode & DIRECTORY_PERMISSIONS;
     const path = names.join('/');
@@ -273,7 +283,8 @@ class Unpacking {
       const leads_to = readlinkSync(from.at(target_name as BytePath), 'latin1');
       if (!(await this.#isKept(name, leads_to, names))) return;
       from = await go();
-    } else if (!stat?.isFile()) throw invalidEntry(name, 'is a link to what is no file in the directory');
+    } else if (!stat?.isFile() && !stat?.isFIFO())
+      throw invalidEntry(name, 'is a link to what is no file in the directory');
     await this.#own.checkNames(stat);
     const aside = this.#nextAside();
     linkSync(from.at(target_name as BytePath), aside);

@@ -161,12 +161,15 @@ it.each(['gnu', 'posix'])('further volumes are refused by name: %s', async (form
   expect(names()).toEqual([]);
 });
 
-it('hard links to symbolic links are taken, and those that lead out from there are refused', async () => {
+it('hard links to symbolic links and pipes are taken, and those that lead out from there are refused', async () => {
   symlinkSync('none', join(tree, 'a'));
   linkSync(join(tree, 'a'), join(tree, 'b'));
+  execFileSync('mkfifo', [join(tree, 'c')]);
+  linkSync(join(tree, 'c'), join(tree, 'd'));
   await unpack(tar());
+  expect(statSync(join(top, 'd')).isFIFO()).toBe(true);
   expect([readlinkSync(join(top, 'a')), readlinkSync(join(top, 'b'))]).toEqual(['none', 'none']);
-  await expect(unpack(await tarOf(['d/', 'd/x -> ../f', 'y = d/x']))).rejects.toThrow(
+  await expect(unpack(await tarOf(['e/', 'e/x -> ../f', 'y = e/x']))).rejects.toThrow(
     /the entry "y" is a link that leads out/,
   );
   expect(names()).not.toContain('y');

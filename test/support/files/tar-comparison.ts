@@ -12,7 +12,6 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -107,22 +106,29 @@ function plant(top: string, random: Random): void {
   const directories = [''];
   const others: string[] = [];
   for (let i = random.below(ENTRIES); i >= 0; i--) {
-    const below = random.pick(directories) + nameOf(random);
+    const is_pipe = random.chance(0.05);
+    const below = is_pipe ? `p${i}` : random.pick(directories) + nameOf(random);
     const path = at(top, below);
     if (lstatSync(path, { throwIfNoEntry: false })) continue;
     const kind = random.below(10);
-    if (kind < 3) {
+    if (kind < 3 && !is_pipe) {
       mkdirSync(path, 0o700 | random.below(0o2000));
       if (below.length < 600) directories.push(`${below}/`);
       continue;
     }
-    if (kind === 3) symlinkSync(Buffer.from(`to${nameOf(random)}`, 'latin1'), path);
+    if (is_pipe) spawnSync('mkfifo', [join(top, below)]);
+    else if (kind === 3) symlinkSync(Buffer.from(`to${nameOf(random)}`, 'latin1'), path);
     else if (kind === 4 && others.length > 0) linkSync(at(top, random.pick(others)), path);
     else plantFile(path, random);
     others.push(below);
-    const time = String((random.next() * 2 - 1) * TIME_MAX_S);
-    if (random.chance(0.7)) (lstatSync(path).isSymbolicLink() ? lutimesSync : utimesSync)(path, time, time);
+    if (random.chance(0.7)) setTime(path, random);
   }
+  for (const below of directories.slice(1)) if (random.chance(0.7)) setTime(at(top, below), random);
+}
+
+function setTime(path: Buffer, random: Random): void {
+  const time = String((random.next() * 2 - 1) * TIME_MAX_S);
+  lutimesSync(path, time, time);
 }
 
 function plantFile(path: Buffer, random: Random): void {
@@ -183,7 +189,6 @@ function expectSame(ours: string, theirs: string, what: string): void {
 
 interface Looked {
   shown: string;
-  /** Of files alone: the others have that of their making. */
   modified_ms: number;
   blocks: number;
 }
@@ -211,7 +216,7 @@ function lookAt(top: string): Map<string, Looked> {
       if (stat.isSymbolicLink()) parts.push(readlinkSync(path, 'latin1'));
       found.set(below, {
         shown: parts.join(' | '),
-        modified_ms: is_file ? stat.mtimeMs : 0,
+        modified_ms: stat.mtimeMs,
         blocks: is_file ? stat.blocks : 0,
       });
       if (stat.isDirectory()) look(`${below}/`);
