@@ -143,6 +143,10 @@ export const MANAGER_GUIDES: Guides = {
     examples: ['token revoke ID', 'token revoke ID --config manager.yaml'],
     related: ['token list', 'token create'],
   },
+  prune: {
+    examples: ['prune --usage-before 2026-01-01 --dry-run', 'prune --tokens-before 2026-01-01 --teams'],
+    related: ['token list'],
+  },
   quota: {
     examples: ['quota list --team team_1', 'quota set active_sandboxes --team team_1 --limit-value 10'],
     related: ['quota list', 'quota set', 'quota unset'],

@@ -6,6 +6,7 @@ import { SCOPES } from '../src/contract/tokens.ts';
 import { managerConfig } from '../src/manager/config/config.ts';
 import { readConfigFile } from '../src/manager/config/config-file.ts';
 import { MANAGER_OPTIONS } from '../src/manager/config/options.ts';
+import { prune } from '../src/manager/prune/prune-command.ts';
 import { quotaCommand } from '../src/manager/quota-command.ts';
 import { runManager } from '../src/manager/run.ts';
 import { tokenCommand } from '../src/manager/token-command.ts';
@@ -84,6 +85,23 @@ function tokenCommands(): Command {
   return token;
 }
 
+function pruneCommand(): Command {
+  return new Command('prune')
+    .description('remove what is otherwise kept for ever, beside running managers')
+    .option('--usage-before <time>', 'closed usage windows that end by then; cursors from before read on')
+    .option('--tokens-before <time>', 'tokens that were revoked before then')
+    .option('--teams', 'teams of which nothing else is kept')
+    .option('--dry-run', 'remove nothing, and print how many it would be')
+    .option('--json', 'as JSON')
+    .addOption(databaseOption())
+    .addOption(configOption())
+    .action(async ({ json, ...given }, command: Command) => {
+      const pruned = await prune(configOf(command).database, given);
+      if (json) return void print(`${JSON.stringify(pruned)}\n`);
+      for (const [name, count] of Object.entries(pruned)) if (count !== null) print(`${name}  ${count}\n`);
+    });
+}
+
 function quotaCommands(): Command {
   const quota = new Command('quota').description("Overrides of the region's quotas for teams");
   const of = (name: string, description: string) =>
@@ -142,6 +160,7 @@ function program(exit: (code: number) => void): Command {
   });
   manager.addCommand(tokenCommands());
   manager.addCommand(quotaCommands());
+  manager.addCommand(pruneCommand());
   addCompletion(manager, print);
   addGuides(manager, MANAGER_GUIDES);
   for (const command of [

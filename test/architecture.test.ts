@@ -52,9 +52,18 @@ const MAY_IMPORT: Record<string, string[]> = {
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/ownership': ['contract', 'base', 'runtime', 'manager/database'],
+  'manager/prune': ['contract', 'base', 'manager/database'],
   'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
-  manager: [...FOUNDATION, 'runtime', ...MANAGER, 'manager/ownership', 'manager/orphans', 'manager/api'],
+  manager: [
+    ...FOUNDATION,
+    'runtime',
+    ...MANAGER,
+    'manager/ownership',
+    'manager/prune',
+    'manager/orphans',
+    'manager/api',
+  ],
 };
 
 /** The core of the manager: claims, transitions, deletion, outbox, quotas, usage, tokens, feed. `--runtime none` runs with it alone. */
@@ -306,6 +315,7 @@ describe('the house', () => {
       'src/manager/database/database.ts',
       'src/manager/database/sqlite-file.ts',
       'src/manager/ownership/hold-database.ts',
+      'src/manager/prune/prune-command.ts',
       'src/manager/quotas/redis-authority.ts',
       'src/manager/run.ts',
       'src/manager/token-command.ts',

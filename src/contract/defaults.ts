@@ -202,6 +202,8 @@ export const REQUESTS_MAX = 256;
  * may take to answer, calls of a revoked one end within 5 s.
  */
 export const RIGHTS_POLL_MS = 2_000;
+/** What an operator prunes is at least so old, in ms: readers and transactions of now are past it. */
+export const PRUNE_LEAST_MS = 24 * 60 * 60 * 1000;
 /** How often a manager writes to its database to see whether that takes writes, in ms: `/readyz` is wrong no longer. */
 export const WRITE_PROBE_MS = 5_000;
 /** Bytes of answers that wait for clients which take nothing of them; then such connections are cut. */
