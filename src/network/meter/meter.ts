@@ -153,11 +153,15 @@ export class Meter {
     const ready = this.#poll.wait(this.#is_changed ? 0 : this.#patienceMs());
     this.#is_changed = false;
     const now_us = this.#nowUs();
-    const waiting = ready.flatMap((fd) => this.#by_fd.get(fd) ?? []);
+    const waiting: Metered[] = [];
+    for (const fd of ready) {
+      const metered = this.#by_fd.get(fd);
+      if (metered) waiting.push(metered);
+    }
     for (const [metered, packets] of this.#read_turns.next(waiting)) {
       this.#read(metered, packets, now_us);
       // Its packets go on before those of others are read.
-      metered.queue.flush();
+      if (waiting.length > 1) metered.queue.flush();
     }
     for (const pool of this.#active) {
       pool.tick(now_us);

@@ -1,5 +1,7 @@
 /** Packets that a team's sandboxes read together in one step: less than a millisecond of the meter's time. */
 const TEAM_PACKETS = 64;
+/** Packets that a sandbox reads in a step while no other has any. */
+const ALONE_PACKETS = 128;
 /** Packets that a sandbox reads at least, once it has its turn. */
 const PARTY_PACKETS_MIN = 8;
 
@@ -12,6 +14,10 @@ export class ReadTurns<Party extends { team_id: string }> {
 
   /** The parties in the order of their turns, each with the most that it reads now. */
   next(ready: readonly Party[]): [party: Party, packets: number][] {
+    const [first] = ready;
+    if (first === undefined) return [];
+    // A step often has a packet or two of one sandbox alone, and must cost little.
+    if (ready.length === 1) return [[first, ALONE_PACKETS]];
     this.#step += 1;
     const teams = [...Map.groupBy(ready, ({ team_id }) => team_id).values()];
     return rotated(teams, this.#step).flatMap((parties): [Party, number][] => {
@@ -25,6 +31,6 @@ export class ReadTurns<Party extends { team_id: string }> {
 }
 
 function rotated<Item>(items: readonly Item[], by: number): Item[] {
-  const start = items.length === 0 ? 0 : by % items.length;
+  const start = by % items.length;
   return [...items.slice(start), ...items.slice(0, start)];
 }

@@ -39,3 +39,8 @@ it('the team that goes first changes with each step', () => {
   expect(first.toSorted()).toEqual(['a', 'b', 'c']);
   expect(turns.next([])).toEqual([]);
 });
+
+it('a sandbox that alone has packets reads more of them in a step', () => {
+  const turns = new ReadTurns<{ team_id: string }>();
+  expect(turns.next([{ team_id: 'a' }]).map(([, packets]) => packets)).toEqual([128]);
+});
