@@ -34,8 +34,8 @@ export const PAGE_BYTES = 4096;
 
 /** More than a line of /proc/<pid>/stat takes. The kernel gives it whole. */
 const stat_buffer = Buffer.alloc(PAGE_BYTES);
-/** Errors that say nothing about the process: this program has no descriptor or memory left to read with. */
-const EXHAUSTED = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
+/** The errors that say that there is no such process. Any other says nothing of it: it could not be read. */
+const GONE = new Set(['ENOENT', 'ESRCH']);
 
 /** The current time in ticks since boot, the unit of `start_ticks`. */
 export function bootTicks(): number {
@@ -57,15 +57,15 @@ export function readStatNow(pid: number): ProcStat | null {
     file = openSync(`/proc/${pid}/stat`, 'r');
     return parseStat(stat_buffer.toString('latin1', 0, readSync(file, stat_buffer)));
   } catch (error) {
-    return unlessExhausted(error);
+    return ifGone(error);
   } finally {
     if (file !== null) closeSync(file);
   }
 }
 
-function unlessExhausted(error: unknown): null {
+function ifGone(error: unknown): null {
   const { code = '' } = error as NodeJS.ErrnoException;
-  if (!EXHAUSTED.has(code)) return null;
+  if (GONE.has(code)) return null;
   throw new ApiError(
     'too_many_requests',
     `The process table cannot be read right now (${code}). Try again later.`,
@@ -74,7 +74,7 @@ function unlessExhausted(error: unknown): null {
 
 /** The pids of all visible processes. Throws `too_many_requests` if the table cannot be read now. */
 export async function readPids(): Promise<number[]> {
-  return ((await readdir('/proc').catch(unlessExhausted)) ?? []).filter(isPid).map(Number);
+  return ((await readdir('/proc').catch(ifGone)) ?? []).filter(isPid).map(Number);
 }
 
 function isPid(name: string): boolean {
@@ -83,10 +83,10 @@ function isPid(name: string): boolean {
 
 /**
  * The process with this pid by its /proc/<pid>/status, which waits for nobody, as `stat` may: without its start and its CPU
- * time. Null if there is none.
+ * time. Null if there is none; throws `too_many_requests` if that cannot be read now.
  */
 export function readStatus(pid: number): ProcStat | null {
-  const text = or('', () => readFileSync(`/proc/${pid}/status`, 'latin1'));
+  const text = statusOf(pid) ?? '';
   const field = (name: string) => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(text)?.[1];
   // The last of several is that in the innermost namespace.
   const innermost = (name: string) => Number(new RegExp(`^${name}:.*?(\\d+)$`, 'm').exec(text)?.[1] ?? 0);
@@ -103,6 +103,14 @@ export function readStatus(pid: number): ProcStat | null {
     start_ticks: 0,
     memory_pages: Math.round((Number(field('VmRSS') ?? 0) * 1_024) / PAGE_BYTES),
   };
+}
+
+function statusOf(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/status`, 'latin1');
+  } catch (error) {
+    return ifGone(error);
+  }
 }
 
 /** The name of a process's program, at most 15 bytes; empty if it cannot be read. */

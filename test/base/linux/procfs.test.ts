@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   bootTicks,
@@ -53,6 +54,26 @@ describe('the process table', () => {
     expect(readStatNow(-1)).toBeNull();
     expect(readProgramName(0)).toBe('');
   });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'does not take a process that cannot be read for one that has ended',
+    () => {
+      const path = fileURLToPath(new URL('../../../src/base/linux/procfs.ts', import.meta.url));
+      const ask = `import { readStatNow, readStatus } from ${JSON.stringify(path)};
+      for (const read of [readStatNow, readStatus]) {
+        try { console.log(read(1)); } catch ({ code, message }) { console.log(code, message); }
+      }`;
+      const hide = 'mount -t tmpfs none /proc/1 && ln -s stat /proc/1/stat && ln -s status /proc/1/status';
+      const said = execFileSync(
+        'unshare',
+        ['--mount', 'sh', '-c', `${hide} && exec "$0" --input-type=module -e "$1"`, process.execPath, ask],
+        { encoding: 'utf8' },
+      );
+      const refusal =
+        'too_many_requests The process table cannot be read right now (ELOOP). Try again later.';
+      expect(said).toBe(`${refusal}\n${refusal}\n`);
+    },
+  );
 
   it('is told by the status of a process as well, but for times', async () => {
     const pid = child('here');
