@@ -24,13 +24,18 @@ type Verb = (typeof VERBS)[number];
 const KEYED_ATTEMPTS = 4;
 const AGAIN_MS = 250;
 /** The first claim is asked for so often. */
-const CLAIMS_AT_FIRST = 8;
+const CLAIMS_AT_FIRST = 12;
 
 /** What a round has asked for, and what was answered. */
 export interface Story {
   readonly sandboxes: Tracked[];
   /** How often each verb was acknowledged, and how often asked for. */
   readonly verbs: Map<string, { done: number; asked: number }>;
+  /** The database was put back to an earlier time. */
+  is_put_back: boolean;
+  /** Found by the operator then. */
+  orphans: number;
+  unseen: number;
 }
 
 /** Somebody who asks replicas for random changes of sandboxes of their own. All is drawn from `random`, whatever is answered. */

@@ -25,7 +25,7 @@ const SHIFTS_MS = [20_000, 3_600_000, -3_600_000, 86_400_000];
 /** Longer than every lease, of an operation and of an endpoint. */
 const FREEZE_MS = 1_300;
 const REFUSED_WITHIN_MS = 20_000;
-const SOON_MS = 5_000;
+const SOON_MS = 30_000;
 const LOOK_MS = 20;
 
 export interface Fault {
@@ -108,6 +108,7 @@ async function putBack(lane: Lane, story: Story, for_ms: number): Promise<void> 
   const copy = await lane.backUp();
   await sleep(for_ms);
   await soon(() => story.sandboxes.some(({ touched_ms }) => touched_ms > began_ms));
+  story.is_put_back = true;
   await lane.restore(copy);
   const { directories } = tracesIn(lane.data_dir, []);
   const rows = await lane.query<{ sandbox_id: string }>('select sandbox_id from sandboxes');
@@ -131,7 +132,7 @@ async function soon(isThere: () => boolean): Promise<void> {
 async function stranger(lane: Lane): Promise<string[]> {
   const data_dir = join(lane.folder, 'other-data');
   mkdirSync(data_dir, { recursive: true });
-  const manager = ManagerProgram.begin(['--database', lane.database, ...lane.options(data_dir)], {
+  const manager = ManagerProgram.begin([...lane.options, '--data-dir', data_dir], {
     program: lane.program,
   });
   const end_ms = performance.now() + REFUSED_WITHIN_MS;

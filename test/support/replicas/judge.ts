@@ -20,6 +20,12 @@ const ALL_TRACES = [...UNSAFE_TRACES, 'mounts'] as const;
 
 const LIVE = 'select sandbox_id, status, operation from sandboxes where deleted_at_ms is null';
 
+/** Sandboxes with an operation under way, apart from deletions, which may wait for what is nowhere. */
+export async function underWay(lane: Lane): Promise<string[]> {
+  const rows = await lane.query<Row>(`${LIVE} and operation != 'cleaning'`);
+  return rows.map(({ sandbox_id, operation }) => `${sandbox_id}: ${operation} has not ended`);
+}
+
 /** What is recorded and is not what runs; empty where both are the same, and the same as was acknowledged. */
 export async function differences(lane: Lane, story: Story): Promise<string[]> {
   const rows = await lane.query<Row>(LIVE);

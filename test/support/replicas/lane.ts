@@ -59,10 +59,7 @@ export class Lane {
     const database = await servers.postgres.database();
     const lane = new Lane(servers, runtime, database, await openConsumer());
     mkdirSync(lane.data_dir, { mode: 0o700 });
-    writeFileSync(
-      lane.#config,
-      `default_team_quotas:\n  - dimension: active_sandboxes\n    limit_value: ${ACTIVE_MAX}\n`,
-    );
+    lane.#writeConfig();
     const scopes = SCOPES.flatMap((scope) => ['--scope', scope]);
     const token = await runManagerCommand(
       'token',
@@ -74,7 +71,7 @@ export class Lane {
       database,
     );
     for (const name of ['a', 'b']) {
-      const launch = { name, folder: lane.folder, program: servers.program, options: lane.options(), token };
+      const launch = { name, folder: lane.folder, program: servers.program, options: lane.options, token };
       lane.replicas.push(await Replica.open(launch, database));
     }
     await Promise.all(lane.replicas.map((replica) => replica.start(database)));
@@ -89,16 +86,26 @@ export class Lane {
     return this.#servers.program;
   }
 
-  /** All options of a replica but the database. */
-  options(data_dir = this.data_dir): string[] {
-    const redis = new URL(this.#servers.redis.url);
-    return [
-      ...['--config', this.#config, '--listen', '127.0.0.1:0', '--replicas', '2', '--redis', redis.href],
-      ...['--runtime', this.runtime, '--data-dir', data_dir],
-      ...(this.runtime === 'local' ? ['--network', 'none'] : []),
-      ...['--secret-key-file', join(this.folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
-      ...['--node-memory', '64Gi', '--node-cpus', '64', '--node-sandboxes', '64', '--console', 'off'],
+  /** What every replica is started with, beside its own way to the database. */
+  get options(): string[] {
+    return ['--config', this.#config, '--listen', '127.0.0.1:0'];
+  }
+
+  #writeConfig(): void {
+    const lines = [
+      ...[`database: ${this.database}`, `redis: ${this.#servers.redis.url}`, 'replicas: 2'],
+      ...[`runtime: ${this.runtime}`, `data_dir: ${this.data_dir}`, 'console: off'],
+      ...(this.runtime === 'local' ? ['network: none'] : []),
+      ...[`secret_key_file: ${join(this.folder, 'key')}`, 'allow_webhook_cidr: [127.0.0.0/8]'],
+      ...['node_memory: 64Gi', 'node_cpus: 64', 'node_sandboxes: 64'],
+      ...['default_team_quotas:', '  - dimension: active_sandboxes', `    limit_value: ${ACTIVE_MAX}`],
     ];
+    writeFileSync(this.#config, `${lines.join('\n')}\n`);
+  }
+
+  /** Runs a command of the manager's program as an operator does; gives what it prints. */
+  async command(...words: string[]): Promise<string> {
+    return runManagerCommand(...words, '--config', this.#config);
   }
 
   /** Rows of the present database. */
@@ -125,6 +132,7 @@ export class Lane {
     await Promise.all(this.replicas.map((replica) => replica.kill()));
     await this.#leaveDatabase();
     this.database = copy;
+    this.#writeConfig();
     await Promise.all(this.replicas.map((replica) => replica.start(copy)));
   }
 

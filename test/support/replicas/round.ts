@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../random.ts';
 import { Actor, type Story } from './actor.ts';
 import { drawFaults, FAULTS, type Fault, type FaultKind, sufferFaults } from './faults.ts';
-import { deliveryProblems, differences, leftovers, windowProblems } from './judge.ts';
+import { deliveryProblems, differences, leftovers, underWay, windowProblems } from './judge.ts';
 import type { Lane } from './lane.ts';
 import { settleOrphans } from './orphans.ts';
 import type { Replica } from './replica.ts';
@@ -39,7 +39,7 @@ export async function playRound(
   { steps, kinds = FAULTS }: RoundSize,
 ): Promise<RoundReport> {
   const began_ms = performance.now();
-  const story: Story = { sandboxes: [], verbs: new Map() };
+  const story: Story = { sandboxes: [], verbs: new Map(), is_put_back: false, orphans: 0, unseen: 0 };
   const random = new Random(seed);
   const faults = drawFaults(random, kinds[seed % kinds.length] as FaultKind, kinds);
   const actors = Array.from(
@@ -68,7 +68,11 @@ function beAway({ consumer }: Lane, away_ms: number): void {
 
 async function judge(lane: Lane, story: Story, is_adopted: boolean, random: Random): Promise<string[]> {
   const problems = await heal(lane);
-  problems.push(...(await settleOrphans(lane, story, is_adopted)));
+  if (story.is_put_back) {
+    // What is being made or undone is no orphan.
+    problems.push(...(await settled(() => underWay(lane))));
+    await settleOrphans(lane, story, is_adopted);
+  }
   problems.push(...(await settled(() => differences(lane, story))));
   const there = await lane.query<{ sandbox_id: string }>(
     'select sandbox_id from sandboxes where deleted_at_ms is null',
@@ -129,7 +133,8 @@ interface Told {
 function lineOf({ seed, story, faults, lane, problems, duration_ms }: Told): string {
   const verbs = [...story.verbs].map(([verb, { done, asked }]) => `${verb} ${done}/${asked}`).join(', ');
   const events = story.sandboxes.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0);
-  const counts = `${story.sandboxes.length} sandboxes, ${events} events, ${lane.consumer.deliveries.length} deliveries`;
+  const found = story.is_put_back ? `, ${story.orphans} orphans, ${story.unseen} unseen` : '';
+  const counts = `${story.sandboxes.length} sandboxes, ${events} events, ${lane.consumer.deliveries.length} deliveries${found}`;
   const suffered = faults.map(({ kind, replica }) => `${kind} ${replica}`).join(', ');
   const outcome = problems.length === 0 ? 'held' : `BROKEN: ${problems.join('; ')}`;
   const refusals = lane.replicas.flatMap((replica) => [...replica.refusals]);
