@@ -147,6 +147,26 @@ export const MANAGER_GUIDES: Guides = {
     examples: ['prune --usage-before 2026-01-01 --dry-run', 'prune --tokens-before 2026-01-01 --teams'],
     related: ['token list'],
   },
+  orphans: {
+    examples: ['orphans list', 'orphans adopt ID'],
+    related: ['orphans list', 'orphans adopt', 'orphans end', 'orphans give-up'],
+  },
+  'orphans list': {
+    examples: ['orphans list --config manager.yaml', 'orphans list --json'],
+    related: ['orphans adopt', 'orphans end', 'orphans give-up'],
+  },
+  'orphans adopt': {
+    examples: ['orphans adopt ID', 'orphans adopt ID ID --config manager.yaml'],
+    related: ['orphans list', 'orphans end'],
+  },
+  'orphans end': {
+    examples: ['orphans end ID', 'orphans end ID ID --config manager.yaml'],
+    related: ['orphans list', 'orphans adopt'],
+  },
+  'orphans give-up': {
+    examples: ['orphans give-up ID', 'orphans give-up ID --config manager.yaml'],
+    related: ['orphans list'],
+  },
   quota: {
     examples: ['quota list --team team_1', 'quota set active_sandboxes --team team_1 --limit-value 10'],
     related: ['quota list', 'quota set', 'quota unset'],

@@ -132,6 +132,84 @@ function quotaCommands(): Command {
   return quota;
 }
 
+/** The options that say where sandboxes are recorded, and where they are. */
+const PLACE_OPTIONS = [
+  'database',
+  'runtime',
+  'data_dir',
+  'secret_key_file',
+  'metering',
+  'region',
+  'kubeconfig',
+  'kubernetes_namespace',
+  'kubernetes_image',
+];
+
+function orphansCommands(): Command {
+  const orphans = new Command('orphans').description(
+    'Sandboxes that are here and not recorded, and the reverse',
+  );
+  const of = (name: string, description: string) => {
+    const command = orphans.command(name).description(description).addOption(configOption());
+    for (const row of MANAGER_OPTIONS.filter(({ name }) => PLACE_OPTIONS.includes(name)))
+      command.addOption(optionOf(row));
+    return command;
+  };
+  const commands = async () => (await import('../src/manager/orphans/orphans-command.ts')).orphansCommand;
+  of('list', 'show the sandboxes that are not recorded, and those recorded of which nothing is here')
+    .option('--json', 'as JSON')
+    .action(async ({ json }, command: Command) => {
+      const found = await (await commands()).list(configOf(command));
+      if (json) return void print(`${JSON.stringify(found)}\n`);
+      for (const each of found.orphans) {
+        const disk = each.disk_mib === null ? '' : `disk ${each.disk_mib} MiB`;
+        const pending =
+          each.pending_events === null ? 'pending events not known' : `${each.pending_events} pending events`;
+        const line = [
+          each.sandbox_id,
+          each.team_id,
+          each.created_at,
+          each.state,
+          `${each.memory_mib} MiB`,
+          disk,
+          pending,
+        ];
+        print(`${line.filter(Boolean).join('  ')}\n`);
+      }
+      for (const sandbox_id of found.unseen) print(`${sandbox_id}  recorded, and nothing of it is here\n`);
+    });
+  of('adopt', 'record sandboxes again, with what was kept with them')
+    .argument('<id...>')
+    .action(async (ids: string[], _options, command: Command) => {
+      for (const id of ids)
+        printSettled(id, 'is recorded again', await (await commands()).adopt(configOf(command), id));
+    });
+  of('end', 'have sandboxes ended, and their undelivered events handed over')
+    .argument('<id...>')
+    .action(async (ids: string[], _options, command: Command) => {
+      for (const id of ids)
+        printSettled(
+          id,
+          'is being ended by the manager',
+          await (await commands()).end(configOf(command), id),
+        );
+    });
+  of('give-up', 'delete recorded sandboxes of which nothing is here, with what they had not delivered')
+    .argument('<id...>')
+    .action(async (ids: string[], _options, command: Command) => {
+      for (const id of ids) {
+        await (await commands()).giveUp(configOf(command), id);
+        printSettled(id, 'is given up', []);
+      }
+    });
+  return orphans;
+}
+
+function printSettled(sandbox_id: string, what: string, unknown: string[]): void {
+  const notes = unknown.map((each) => `; not known: ${each}`).join('');
+  print(`${sandbox_id}  ${what}${notes}\n`);
+}
+
 function printQuotas(quotas: PolicyStatus[], json: boolean | undefined): void {
   if (json) return void print(`${JSON.stringify({ quotas })}\n`);
   for (const { dimension, limit_value, interval_ms, burst_value, current, source } of quotas) {
@@ -161,6 +239,7 @@ function program(exit: (code: number) => void): Command {
   manager.addCommand(tokenCommands());
   manager.addCommand(quotaCommands());
   manager.addCommand(pruneCommand());
+  manager.addCommand(orphansCommands());
   addCompletion(manager, print);
   addGuides(manager, MANAGER_GUIDES);
   for (const command of [

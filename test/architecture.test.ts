@@ -53,7 +53,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/ownership': ['contract', 'base', 'runtime', 'manager/database'],
   'manager/prune': ['contract', 'base', 'manager/database'],
-  'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER],
+  'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER, 'manager/ownership'],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
   manager: [
     ...FOUNDATION,
@@ -314,6 +314,7 @@ describe('the house', () => {
     expect(machines.map(({ path }) => path).sort()).toEqual([
       'src/manager/database/database.ts',
       'src/manager/database/sqlite-file.ts',
+      'src/manager/orphans/orphans-command.ts',
       'src/manager/ownership/hold-database.ts',
       'src/manager/prune/prune-command.ts',
       'src/manager/quotas/redis-authority.ts',

@@ -64,7 +64,7 @@ export async function makeApi(
   return server;
 }
 
-function readinessOf({ services, writes, clock_watch, unseen, recovery, quotas, delivery }: Parts) {
+function readinessOf({ services, writes, clock_watch, unseen, orphans, recovery, quotas, delivery }: Parts) {
   return {
     async notReady(): Promise<string | null> {
       // Rejects if the database cannot be used.
@@ -81,6 +81,7 @@ function readinessOf({ services, writes, clock_watch, unseen, recovery, quotas, 
         delivery.trouble(),
         networkTrouble(services.runtime.networks.state()),
         unseen.trouble(),
+        orphans.trouble(),
         ...clock_watch.troubles(),
       ),
     }),

@@ -100,7 +100,9 @@ export class Manager implements Service {
         await operations.drained();
       },
     });
-    await networks.open(quotas.networkSources());
+    const isRecorded = async (id: string) =>
+      !parts.orphans.has(id) && (await parts.recorded.recorded([id])).size > 0;
+    await networks.open({ ...quotas.networkSources(), isRecorded });
     const server = await makeApi(parts, new TokenStore(db, parts.services.clock), schedule, config.console);
     this.#server = server;
     // It listens before the parts above run, and stops before them: its requests use them.

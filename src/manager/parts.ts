@@ -12,10 +12,14 @@ import { DatabaseClock } from './database/database-clock-store.ts';
 import { reasonOf } from './database/database-errors.ts';
 import { replicaName } from './database/replica.ts';
 import type { Seal } from './database/seal.ts';
+import { SettingStore } from './database/setting-store.ts';
 import { Feed } from './events/feed.ts';
 import { networkJob } from './network-job.ts';
+import { Orphans } from './orphans/orphans.ts';
+import { RecordedStore } from './orphans/recorded-store.ts';
 import { UnseenSandboxes } from './orphans/unseen.ts';
 import { ManagerOutbox } from './outbox/manager-outbox.ts';
+import { hasMoved } from './ownership/place-check.ts';
 import { Quotas } from './quotas/quotas.ts';
 import { Claims } from './sandboxes/claims.ts';
 import { Deletions } from './sandboxes/deletion.ts';
@@ -57,8 +61,16 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const guard = new AddressGuard(config.allow_webhook_cidr);
   const metered = { runtime, clock, region_id: config.region, cluster_id: runtime.cluster_id };
   const usage = await Usage.open(database, metered, config.metering);
+  const recorded = new RecordedStore(database.db);
+  const settings = new SettingStore(database.db);
+  const orphans = new Orphans({
+    ...{ runtime, clock, log, store: recorded },
+    hasMoved: () => hasMoved(runtime, settings),
+  });
+  await orphans.look();
+  const unrecorded = () => orphans.use();
   // The last step that reads the database, because it is the first that keeps something open.
-  const quotas = await Quotas.open({ config, database, node: runtime.node, clock, log });
+  const quotas = await Quotas.open({ config, database, node: runtime.node, unrecorded, clock, log });
   const delivery = new ManagerOutbox({ database, clock, log, seal, guard, replica });
   // After the usage, which has advanced the positions in the database.
   const feed = await Feed.open({ database, clock, log, runtime, seal });
@@ -95,12 +107,14 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     resourcesOf: (template) => runtime.resourcesOf(template),
   };
   return {
-    metrics: metricsOf({ services, clock_watch, unseen, delivery, quotas, usage, feed }),
+    metrics: metricsOf({ services, clock_watch, unseen, orphans, delivery, quotas, usage, feed }),
     services,
     writes: database.writes,
     write_probe: writeProbeJob(database.db, database.writes),
     clock_watch,
     unseen,
+    orphans,
+    recorded,
     feed,
     claim_rules,
     delivery,
@@ -120,8 +134,19 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
 
 /** The schedule of all periodic jobs; none runs before it is started. */
 export function makeSchedule(parts: Parts): Schedule {
-  const { services, write_probe, clock_watch, operations, uses, keys, recovery, usage, feed, housekeeping } =
-    parts;
+  const {
+    services,
+    write_probe,
+    clock_watch,
+    orphans,
+    operations,
+    uses,
+    keys,
+    recovery,
+    usage,
+    feed,
+    housekeeping,
+  } = parts;
   const schedule = new Schedule(services.clock, services.log, reasonOf);
   for (const job of [
     write_probe,
@@ -131,6 +156,7 @@ export function makeSchedule(parts: Parts): Schedule {
     expiryJob(parts),
     uses,
     watchJob(services, housekeeping),
+    orphans.job(),
     networkJob(services.runtime.networks, services.log),
     purgeJob(services, housekeeping, keys),
     ...usage.jobs(),
@@ -144,6 +170,7 @@ export function makeSchedule(parts: Parts): Schedule {
 interface Metered {
   services: SandboxServices;
   unseen: UnseenSandboxes;
+  orphans: Orphans;
   clock_watch: ClockWatch;
   delivery: ManagerOutbox;
   quotas: Quotas;
@@ -153,7 +180,7 @@ interface Metered {
 
 /** The metrics of every part. */
 function metricsOf(metered: Metered): MetricsRegistry {
-  const { services, clock_watch, unseen, delivery, quotas, usage, feed } = metered;
+  const { services, clock_watch, unseen, orphans, delivery, quotas, usage, feed } = metered;
   const { metrics, store, runtime } = services;
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
@@ -161,6 +188,7 @@ function metricsOf(metered: Metered): MetricsRegistry {
     ...clock_watch.metrics(),
     ...metrics.metrics(),
     ...unseen.metrics(),
+    ...orphans.metrics(),
     ...runtime.metrics(),
     ...delivery.metrics(),
     ...quotas.metrics(),

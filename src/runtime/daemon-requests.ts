@@ -92,6 +92,15 @@ export function namesIn(answer: DaemonResponse): string[] {
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
 
+/** How many events a daemon has not delivered; null without an answer. */
+export async function pendingOf(daemon: DaemonAddress): Promise<number | null> {
+  const request = { method: 'GET', path: '/sandbox', within_ms: DAEMON_ANSWER_TIMEOUT_MS };
+  const answer = await requestDaemon(daemon, request);
+  const { outbox } = fieldsOf(answer.outcome === 'answered' ? answer.data : null);
+  const { pending } = fieldsOf(outbox);
+  return typeof pending === 'number' ? pending : null;
+}
+
 /** Asks a daemon to end its sandbox and itself. Gives whether it will. */
 export async function askToStop(daemon: DaemonAddress): Promise<boolean> {
   const request = { method: 'POST', path: '/sandbox/stop', within_ms: DAEMON_ANSWER_TIMEOUT_MS };

@@ -6,6 +6,7 @@ import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
 import { PoolMetrics } from './pool-metrics.ts';
 import type {
+  KeptSandbox,
   LifecyclePage,
   Liveness,
   MadeSandbox,
@@ -127,6 +128,14 @@ export class NoRuntime implements Runtime {
   async list(): Promise<string[]> {
     return [];
   }
+
+  /** Always null. */
+  async kept(_sandbox_id: string): Promise<KeptSandbox | null> {
+    return null;
+  }
+
+  /** Nothing to close. */
+  async closeOff(_sandbox_id: string): Promise<void> {}
 }
 
 function podName(sandbox_id: string): string {

@@ -58,6 +58,23 @@ export interface RuntimeSpec {
   disk_mib: number;
   network_mode: SandboxNetworkMode;
   bandwidth: SandboxBandwidth;
+  /** Kept with the sandbox as it is: sealed, for the manager alone, which makes a lost record of it again. */
+  note: string;
+}
+
+/** What a runtime has recorded of a sandbox that is here. */
+export interface KeptSandbox {
+  team_id: string;
+  /** `incomplete`: the remains of an interrupted `create` or `fork`; `ended`: nothing of it runs. */
+  state: 'running' | 'paused' | 'ended' | 'incomplete';
+  memory_mib: number;
+  cpu_millis: number;
+  /** Null where its disk is not bounded. */
+  disk_mib: number | null;
+  watch_dir: string | null;
+  /** Null where it was made without. */
+  note: string | null;
+  made: MadeSandbox;
 }
 
 /**
@@ -275,4 +292,13 @@ export interface Runtime {
 
   /** The ids of all sandboxes on the disk, complete or not. */
   list(): Promise<string[]>;
+
+  /** What is recorded with a sandbox; null if nothing of it is here. Also before `start`, as are `list` and `connect`. */
+  kept(sandbox_id: string): Promise<KeptSandbox | null>;
+
+  /**
+   * Closes the ways of its webhooks and, where that is metered, of its network, until it is looked at again (`liveness`). For
+   * one that nobody has recorded. Idempotent.
+   */
+  closeOff(sandbox_id: string): Promise<void>;
 }

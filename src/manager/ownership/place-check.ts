@@ -49,6 +49,15 @@ export async function hasMoved({ place }: Pick<Runtime, 'place'>, settings: Sett
   return place !== null && place.id() !== (await settings.find(PLACE_KEY));
 }
 
+/** Throws StartError where a command would record in a database what belongs to another one. */
+export async function checkAdopting(
+  { place }: Pick<Runtime, 'place'>,
+  settings: SettingStore,
+): Promise<void> {
+  const known = await settings.find(PLACE_KEY);
+  if (place !== null && known !== null && known !== place.id()) throw foreign(place.name);
+}
+
 function foreign(name: string): StartError {
   return new StartError(
     `${name} is not the data directory of this database, which knows another one: give that one, or start once with --adopt-data-dir if this one is meant`,

@@ -5,7 +5,7 @@ import type { SandboxNode } from '../../runtime/runtime.ts';
 import type { NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Lease } from '../sandboxes/ports.ts';
-import { type NodeUse, type QuotaStore, UNBOUNDED_DISK_MIB } from './quota-store.ts';
+import { NOTHING_TAKEN, type NodeUse, type QuotaStore, UNBOUNDED_DISK_MIB } from './quota-store.ts';
 
 const MIB = 1024 * 1024;
 /** The smallest default of a sandbox's disk. */
@@ -29,10 +29,17 @@ export class NodeCapacity {
   readonly #budget: Budget;
   readonly #node: SandboxNode | null;
   readonly #store: QuotaStore;
+  /** What is on the node that no row knows. */
+  readonly #unrecorded: () => NodeUse;
 
   /** Takes limits that are not `configured` from the node. Without one, only configured limits hold. */
-  static open(configured: NodeBudget, node: SandboxNode | null, store: QuotaStore): NodeCapacity {
-    if (node === null) return new NodeCapacity(configured, null, store);
+  static open(
+    configured: NodeBudget,
+    node: SandboxNode | null,
+    store: QuotaStore,
+    unrecorded: () => NodeUse = () => NOTHING_TAKEN,
+  ): NodeCapacity {
+    if (node === null) return new NodeCapacity(configured, null, store, unrecorded);
     const machine = machineBudget(node);
     const { memory_mib, cpu_millis, sandboxes, disk_mib } = configured;
     const budget = {
@@ -41,10 +48,16 @@ export class NodeCapacity {
       sandboxes: sandboxes ?? machine.sandboxes,
       disk_mib: disk_mib ?? machine.disk_mib,
     };
-    return new NodeCapacity(budget, node, store);
+    return new NodeCapacity(budget, node, store, unrecorded);
   }
 
-  private constructor(budget: Budget, node: SandboxNode | null, store: QuotaStore) {
+  private constructor(
+    budget: Budget,
+    node: SandboxNode | null,
+    store: QuotaStore,
+    unrecorded: () => NodeUse,
+  ) {
+    this.#unrecorded = unrecorded;
     this.#budget = budget;
     this.#node = node;
     this.#store = store;
@@ -89,7 +102,7 @@ export class NodeCapacity {
   ): Promise<void> {
     if (Object.values(this.#budget).every((part) => part === null)) return;
     await this.#store.lockNode(tx);
-    const wanted = needs(await this.#store.nodeUse(tx, sandbox_id));
+    const wanted = needs(sumOf(await this.#store.nodeUse(tx, sandbox_id), this.#unrecorded()));
     for (const part of ['memory_mib', 'cpu_millis', 'sandboxes', 'disk_mib'] as const) {
       const [need, limit] = [wanted[part] ?? 0, this.#budget[part]];
       if (limit !== null && need > limit) throw exhausted(part);
@@ -97,6 +110,11 @@ export class NodeCapacity {
     if (this.#node === null) return;
     if (this.#node.freeDiskBytes() < DISK_FREE_MIN_MIB * MIB) throw exhausted('disk_mib');
   }
+}
+
+function sumOf(one: NodeUse, other: NodeUse): NodeUse {
+  const keys = Object.keys(one) as (keyof NodeUse)[];
+  return Object.fromEntries(keys.map((key) => [key, one[key] + other[key]])) as unknown as NodeUse;
 }
 
 function diskWith(use: NodeUse, { disk_mib }: Lease): number {

@@ -16,6 +16,9 @@ export interface NodeUse {
   paused: number;
 }
 
+/** The use of no sandbox. */
+export const NOTHING_TAKEN: NodeUse = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0, paused: 0 };
+
 /** A sandbox takes a place, memory and CPU in these states. Must be written like the condition of the index. */
 const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
 /** The setting that records that the legacy fields were applied. */

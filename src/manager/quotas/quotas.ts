@@ -14,7 +14,7 @@ import { NodeCapacity } from './node-capacity.ts';
 import { configuredQuotas, warnOfLegacy } from './quota-config.ts';
 import { QuotaMetrics } from './quota-metrics.ts';
 import { QuotaPolicies } from './quota-policies.ts';
-import { QuotaStore } from './quota-store.ts';
+import { type NodeUse, QuotaStore } from './quota-store.ts';
 import type { RateAuthority } from './rate-authority.ts';
 import { quotaRefusalHeaders, RateCharges } from './rate-charges.ts';
 import { RedisAuthority } from './redis-authority.ts';
@@ -24,6 +24,8 @@ interface QuotaParts {
   database: Database;
   /** The machine that sandboxes take their resources from; null without one. */
   node: SandboxNode | null;
+  /** What is on it that no row knows. */
+  unrecorded: () => NodeUse;
   clock: Clock;
   log: Log;
 }
@@ -49,7 +51,7 @@ export class Quotas {
       config.redis === null
         ? new LocalAuthority(clock)
         : await RedisAuthority.open({ url: config.redis, region_id: config.region, log, clock });
-    const node = NodeCapacity.open(config.node, parts.node, store);
+    const node = NodeCapacity.open(config.node, parts.node, store, parts.unrecorded);
     return new Quotas(parts, store, authority, node);
   }
 
@@ -78,7 +80,7 @@ export class Quotas {
   }
 
   /** What the networks of sandboxes are limited by. */
-  networkSources(): NetworkSources {
+  networkSources(): Omit<NetworkSources, 'isRecorded'> {
     const limitsOf = async (team_id: string) => ({
       egress: await this.policies.rateOf(team_id, 'network_egress_bytes'),
       ingress: await this.policies.rateOf(team_id, 'network_ingress_bytes'),

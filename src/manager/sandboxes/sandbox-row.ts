@@ -9,6 +9,9 @@ import type { Seal } from '../database/seal.ts';
 import type { Lease, WebhookTarget } from './ports.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 
+/** A sealed environment that is longer is not noted: the note is read with every look at the sandbox. */
+const NOTED_ENV_MAX = 4096;
+
 /** Readers of the columns of a sandbox's row, and the times that are written to them. */
 
 /** The resources that a sandbox leases. */
@@ -21,6 +24,7 @@ export function leaseOf(row: ManagedSandboxRow): Lease {
 export const sealContext = {
   secret: (sandbox_id: string) => `sandbox/${sandbox_id}/webhook_secret`,
   env: (sandbox_id: string) => `sandbox/${sandbox_id}/env`,
+  note: (sandbox_id: string) => `sandbox/${sandbox_id}/note`,
 };
 
 /** The environment of a sandbox's processes. */
@@ -83,6 +87,22 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
     disk_mib: row.disk_mib ?? DISK_DEFAULT_MIB,
     network_mode: networkOf(row).mode,
     bandwidth: ownBandwidth(row),
+    note: seal.seal(JSON.stringify(notedOf(row)), sealContext.note(row.sandbox_id)),
+  };
+}
+
+/** What a runtime keeps of a row for the manager, so that a lost one can be made again: what it does not know itself. */
+export type NotedRow = ReturnType<typeof notedOf>;
+
+function notedOf(row: ManagedSandboxRow) {
+  const { template_id, auto_resume, resources, metadata, disk_mib, bandwidth, network, created_at_ms } = row;
+  const { webhook_url, webhook_secret_sealed, watch_dir, watch_ignore, webhook_events } = row;
+  const { ttl_s, hard_ttl_s, idle_ttl_s, env_sealed } = row;
+  return {
+    ...{ template_id, auto_resume, resources, metadata, disk_mib, bandwidth, network, created_at_ms },
+    ...{ webhook_url, webhook_secret_sealed, watch_dir, watch_ignore, webhook_events },
+    ...{ ttl_s, hard_ttl_s, idle_ttl_s },
+    env_sealed: (env_sealed?.length ?? 0) > NOTED_ENV_MAX ? undefined : env_sealed,
   };
 }
 

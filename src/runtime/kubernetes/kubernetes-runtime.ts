@@ -13,6 +13,7 @@ import { PoolMetrics } from '../pool-metrics.ts';
 import type {
   Fence,
   ForkFences,
+  KeptSandbox,
   Liveness,
   MadeSandbox,
   Runtime,
@@ -40,6 +41,9 @@ import { foundIn, Records } from './records.ts';
 import { RunningSandboxes } from './running-sandboxes.ts';
 import { KubernetesBuilder, templateOf } from './sandbox-builder.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
+
+/** Claims in one answer of the cluster. */
+const LIST_PAGE = 500;
 
 /** How a `KubernetesRuntime` is configured. */
 export interface KubernetesOptions {
@@ -240,10 +244,47 @@ export class KubernetesRuntime implements Runtime {
     return true;
   }
 
-  /** The ids of all sandboxes that have a volume claim in the namespace. */
+  /** The ids of all sandboxes that have a volume claim in the namespace, read a page at a time. */
   async list(): Promise<string[]> {
-    const path = `${this.#client.path('persistentvolumeclaims')}?labelSelector=${MANAGED_SELECTOR}`;
-    const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
-    return (list?.items ?? []).flatMap((claim) => foundIn(claim)?.record.sandbox_id ?? []);
+    const ids: string[] = [];
+    for (let next = ''; ; ) {
+      const query = `labelSelector=${MANAGED_SELECTOR}&limit=${LIST_PAGE}${next}`;
+      const path = `${this.#client.path('persistentvolumeclaims')}?${query}`;
+      const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
+      ids.push(...(list?.items ?? []).flatMap((claim) => foundIn(claim)?.record.sandbox_id ?? []));
+      const more = list?.metadata.continue;
+      if (!more) return ids;
+      next = `&continue=${encodeURIComponent(more)}`;
+    }
+  }
+
+  /** From the record in its volume claim. */
+  async kept(sandbox_id: string): Promise<KeptSandbox | null> {
+    const found = await this.#records.read(sandbox_id);
+    if (found === null) return null;
+    const { record, claim } = found;
+    const is_lost = record.state !== 'creating' && (await this.#running.liveness(sandbox_id)) !== 'alive';
+    return {
+      team_id: record.team_id,
+      state:
+        record.state === 'creating'
+          ? 'incomplete'
+          : is_lost
+            ? 'ended'
+            : record.is_paused
+              ? 'paused'
+              : 'running',
+      memory_mib: record.memory_mib,
+      cpu_millis: record.cpu_millis,
+      disk_mib: null,
+      watch_dir: null,
+      note: record.note ?? null,
+      made: { pod_name: claim.name, persistence: record.persists },
+    };
+  }
+
+  /** Closes the way of its webhooks where that leads through the manager; what else leaves it is the cluster's. */
+  async closeOff(sandbox_id: string): Promise<void> {
+    this.#egress.close(sandbox_id);
   }
 }

@@ -21,6 +21,8 @@ export interface KubernetesRecord {
   state: 'creating' | 'created' | 'ending' | 'ended' | 'removing';
   outcome: 'killed' | 'lost' | null;
   persists: Persistence;
+  /** `RuntimeSpec.note`; missing in an older record. */
+  note?: string;
   /** The last state requested: the answer while its daemon gives none. */
   is_paused: boolean;
   /** The highest number of an operation on it that a replica has taken over; missing before the first. */

@@ -269,6 +269,7 @@ function recordOf(spec: RuntimeSpec, { persistent_root }: SandboxTemplate): Kube
     outcome: null,
     persists: persistent_root ? 'root' : 'volume',
     is_paused: false,
+    note: spec.note,
   };
 }
 

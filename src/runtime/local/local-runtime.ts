@@ -1,4 +1,4 @@
-import { constants, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
+import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
@@ -15,6 +15,7 @@ import type {
   Fence,
   ForkFences,
   HandOverTrust,
+  KeptSandbox,
   Liveness,
   MadeSandbox,
   Runtime,
@@ -34,6 +35,7 @@ import type { ProgramCopies } from './program.ts';
 import {
   inspectSandbox,
   isLost,
+  keptSandboxOf,
   livenessOf,
   readLifecycle,
   replaceEnvironment,
@@ -114,8 +116,7 @@ export class LocalRuntime implements Runtime {
     const { data_dir, isolation, disks, networks, programs, clock, log } = this.#parts;
     try {
       mkdirSync(data_dir, { recursive: true, mode: 0o700 });
-      this.#data_dir = realpathSync(data_dir);
-      this.#data_dir_fd = openSync(this.#data_dir, constants.O_RDONLY | constants.O_DIRECTORY);
+      this.#openDirectory();
     } catch (error) {
       throw new StartError(`--data-dir ${data_dir}: ${(error as Error).message}`);
     }
@@ -128,6 +129,11 @@ export class LocalRuntime implements Runtime {
     programs.prune(used, clock.wallMs());
     // Copy the program now, not with the first claim: it is a hundred megabytes.
     programs.installed(programs.version());
+  }
+
+  #openDirectory(): void {
+    this.#data_dir = realpathSync(this.#parts.data_dir);
+    this.#data_dir_fd = openSync(this.#data_dir, constants.O_RDONLY | constants.O_DIRECTORY);
   }
 
   /** Stops sending webhooks of sandboxes; a later start goes on. The sandboxes keep running. Idempotent. */
@@ -284,6 +290,20 @@ export class LocalRuntime implements Runtime {
     return this.#ids();
   }
 
+  /** From the sandbox's record. */
+  async kept(sandbox_id: string): Promise<KeptSandbox | null> {
+    const files = this.#files(sandbox_id);
+    const record = files.readRecord();
+    if (record === null && !existsSync(files.directory)) return null;
+    return keptSandboxOf(files, record, this.#made(sandbox_id));
+  }
+
+  /** See `Runtime`. The network of a sandbox is taken over again once it is recorded. */
+  async closeOff(sandbox_id: string): Promise<void> {
+    this.#egress.close(sandbox_id);
+    await this.networks.closeOff(sandbox_id);
+  }
+
   #ids(): string[] {
     return readdirSync(this.#data_dir).filter((name) => SANDBOX_ID.test(name));
   }
@@ -293,6 +313,7 @@ export class LocalRuntime implements Runtime {
   }
 
   #files(sandbox_id: string): SandboxFiles {
+    if (this.#data_dir_fd < 0) this.#openDirectory();
     if (!SANDBOX_ID.test(sandbox_id)) throw new ApiError('not_found', 'There is no such sandbox.');
     return new SandboxFiles(this.#data_dir, this.#data_dir_fd, sandbox_id);
   }

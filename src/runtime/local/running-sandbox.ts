@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { requestDaemon } from '../control-client.ts';
 import {
@@ -11,10 +12,21 @@ import {
   stateIn,
 } from '../daemon-requests.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
-import type { Fence, LifecyclePage, Liveness, RecordTrust, RuntimeChange, RuntimeState } from '../runtime.ts';
+import type {
+  Fence,
+  KeptSandbox,
+  LifecyclePage,
+  Liveness,
+  MadeSandbox,
+  RecordTrust,
+  RuntimeChange,
+  RuntimeState,
+} from '../runtime.ts';
 import { stepsOf } from '../steps.ts';
 import { isProcessAlive } from './host-process.ts';
 import type { LocalRecord, SandboxFiles } from './sandbox-files.ts';
+
+const MIB = 1024 * 1024;
 
 /** Whether a sandbox has no living daemon: it was never completed, it has ended, or its daemon has died. */
 export async function isLost(record: LocalRecord | null): Promise<boolean> {
@@ -26,6 +38,27 @@ export async function isLost(record: LocalRecord | null): Promise<boolean> {
 export async function livenessOf(record: LocalRecord | null): Promise<Liveness> {
   if (record === null) return 'unknown';
   return (await isLost(record)) ? 'lost' : 'alive';
+}
+
+/** What a sandbox's files say of it, also of one that was never complete. */
+export async function keptSandboxOf(
+  files: SandboxFiles,
+  record: LocalRecord | null,
+  made: MadeSandbox,
+): Promise<KeptSandbox> {
+  const image = statSync(files.disk_image, { throwIfNoEntry: false });
+  const state = record?.is_paused ? 'paused' : 'running';
+  const is_complete = record !== null && record.state !== 'creating';
+  return {
+    team_id: record?.team_id ?? '',
+    state: !is_complete ? 'incomplete' : (await isLost(record)) ? 'ended' : state,
+    memory_mib: record?.memory_mib ?? 0,
+    cpu_millis: record?.cpu_millis ?? 0,
+    disk_mib: image ? Math.ceil(image.size / MIB) : null,
+    watch_dir: record?.watch_dir ?? null,
+    note: record?.note ?? null,
+    made,
+  };
 }
 
 /** Updates fields of a sandbox's record; does nothing if there is no record. */

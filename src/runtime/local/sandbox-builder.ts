@@ -81,7 +81,7 @@ export class SandboxBuilder {
       await this.#launch(files, spec, begin, user, network);
       await begin('pause the copy');
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
-      if (paused === 'lost') throw new ApiError('internal_error', "The fork's daemon has died.");
+      if (paused !== 'done') throw new ApiError('internal_error', "The fork's daemon has died.");
       await begin('record the pause');
       updateRecord(files, { is_paused: true });
     });
@@ -132,6 +132,7 @@ export class SandboxBuilder {
       is_paused: false,
       user,
       daemon: null,
+      note: spec.note,
       has_record_key: true,
       has_own_network: network.is_own,
       webhook_authority:

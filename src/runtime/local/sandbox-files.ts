@@ -34,6 +34,8 @@ export interface LocalRecord {
   webhook_authority?: string | null;
   /** Whether its network namespace, and so its ports, are its own; missing in an older record, whose daemon passes none. */
   has_own_network?: boolean;
+  /** `RuntimeSpec.note`; missing in an older record. */
+  note?: string;
   /** As the host sees the process; null until it runs. */
   daemon: ProcessIdentity | null;
 }

@@ -102,6 +102,11 @@ export class ChosenNetworks implements LocalNetworks {
   }
 
   /** See `SandboxNetworks`. */
+  closeOff(sandbox_id: string): Promise<void> {
+    return this.#chosen.closeOff(sandbox_id);
+  }
+
+  /** See `SandboxNetworks`. */
   close(): Promise<void> {
     return this.#chosen.close();
   }

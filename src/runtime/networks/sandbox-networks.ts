@@ -7,6 +7,8 @@ export interface NetworkSources {
   authority: ByteAuthority;
   /** A team's byte quotas now; at most about 4 s old. */
   limitsOf(team_id: string): Promise<TeamLimits>;
+  /** Whether a sandbox is recorded; the network of one that is not is left closed. */
+  isRecorded(sandbox_id: string): Promise<boolean>;
 }
 
 /**
@@ -37,6 +39,9 @@ export interface SandboxNetworks {
 
   /** Cuts a sandbox off and returns its final usage, which stays the same until `remove`; null as for `usage`. Idempotent. */
   cut(sandbox_id: string): Promise<NetworkUsage | null>;
+
+  /** Lets nothing pass of a sandbox that is not recorded, until it is; where the network is metered. Idempotent. */
+  closeOff(sandbox_id: string): Promise<void>;
 
   /** Stops metering. Metered sandboxes have no network until the next `open`; their connections survive. Idempotent. */
   close(): Promise<void>;

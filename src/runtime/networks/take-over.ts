@@ -106,6 +106,7 @@ export class TakeOver {
 
   async #take(sandbox_id: string, { team_id, bandwidth, counted }: NetworkRecord): Promise<void> {
     const { network, records, sources, self } = this.#parts;
+    if (!(await sources.isRecorded(sandbox_id))) return;
     const team_limits = await sources.limitsOf(team_id);
     records.update(sandbox_id, { manager: self });
     this.#before.set(sandbox_id, counted);

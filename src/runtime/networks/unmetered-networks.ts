@@ -46,6 +46,9 @@ export class UnmeteredNetworks implements LocalNetworks {
     return HOST_NETWORK;
   }
 
+  /** Nothing can be closed. */
+  async closeOff(): Promise<void> {}
+
   /** Nothing to remove. */
   async detach(): Promise<void> {}
 

@@ -39,6 +39,7 @@ export class SandboxNode {
     await node.#runtime.start();
     await networks.open({
       authority: new QuotaByteAuthority(new LocalAuthority(systemClock)),
+      isRecorded: async () => true,
       limitsOf: async () => limits,
     });
     bench.onEnd(async () => {
@@ -61,7 +62,14 @@ export class SandboxNode {
         env: {},
         record_key: 'a7'.repeat(32),
       },
-      ...{ memory_mib: 256, cpu_millis: 1_000, disk_mib: 256, network_mode: 'allow-all', bandwidth: own },
+      ...{
+        memory_mib: 256,
+        cpu_millis: 1_000,
+        disk_mib: 256,
+        network_mode: 'allow-all',
+        bandwidth: own,
+        note: '',
+      },
     });
     return sandbox_id;
   }

@@ -3,6 +3,8 @@ import type { NetworkSources, SandboxNetworks } from '../../../src/runtime/netwo
 
 /** Networks whose mode and counts the test says; each sandbox has one while it has a count. */
 export class ScriptedNetworks implements SandboxNetworks {
+  async closeOff(): Promise<void> {}
+
   mode: NetworkState = { mode: 'host-unmetered', reason: null, block_all: null };
   sources: NetworkSources | null = null;
   /** What the kernel has counted. */

@@ -49,7 +49,11 @@ export class MeteredNode {
     const networks = meteredNetworks(topology, options);
     const sandboxes = await Sandboxes.open('local', data_dir, LOOPBACK, {}, networks);
     const node = new MeteredNode(topology, networks, sandboxes);
-    await networks.open({ authority: node.authority, limitsOf: async () => node.limits });
+    await networks.open({
+      authority: node.authority,
+      isRecorded: async () => true,
+      limitsOf: async () => node.limits,
+    });
     onTestFinished(() => networks.close());
     await topology.serve();
     return node;

@@ -46,6 +46,7 @@ await runtime.start();
 await runtime.takeOver();
 await networks.open({
   authority: { reserve: async () => ({ outcome: 'reserved', delay_ms: 0 }), giveBack: () => {} },
+  isRecorded: async () => true,
   limitsOf: async () => ({ egress: null, ingress: null }),
 });
 

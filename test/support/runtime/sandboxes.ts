@@ -142,6 +142,7 @@ export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): Runt
     sandbox_id,
     team_id: 'team_1',
     template_id: 'default',
+    note: '',
     webhook: null,
     env: {},
     record_key: RECORD_KEY,

@@ -92,7 +92,7 @@ export interface ClusterEvent extends KubernetesObject {
 
 /** A list of objects. */
 export interface ObjectList<Kind> {
-  metadata: { resourceVersion: string };
+  metadata: { resourceVersion: string; continue?: string };
   items: Kind[];
 }
 
