@@ -132,8 +132,7 @@ export class Claims {
       return answer;
     } catch (error) {
       metrics.transitions.add(['claim', 'failed']);
-      await this.#operation_recovery.resolve(held);
-      throw namedAsGiven(error);
+      throw (await this.#operation_recovery.resolve(held)) ?? namedAsGiven(error);
     }
   }
 

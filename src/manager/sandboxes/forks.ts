@@ -89,8 +89,7 @@ export class Forks {
           },
         });
       } catch (error) {
-        if (child) await this.#operation_recovery.resolve(held_child);
-        throw error;
+        throw (child && (await this.#operation_recovery.resolve(held_child))) ?? error;
       }
     });
     return child as unknown as ManagedSandboxRow;

@@ -1,3 +1,4 @@
+import type { ApiError } from '../../contract/errors.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { HeldOperation } from './held-operation.ts';
 import type { NewLease, Operations } from './operations.ts';
@@ -53,24 +54,26 @@ export class OperationRecovery {
   }
 
   /**
-   * Resolves an operation that this replica owns; `was_left`: by its last owner, in the middle of any step. Never rejects.
+   * Resolves an operation that this replica owns; `was_left`: by its last owner, in the middle of any step. Never rejects;
+   * gives the error for the caller where it is another's by now, whatever has gone wrong here besides.
    */
-  async resolve(held: HeldOperation, was_left = false): Promise<void> {
+  async resolve(held: HeldOperation, was_left = false): Promise<ApiError | null> {
+    const { store, log } = this.#services;
     const { sandbox_id, operation } = held;
     try {
-      await this.#resolve(held, was_left);
+      const row = await store.find(store.db, sandbox_id, null);
+      if (row?.operation_fence !== held.number) return held.lose();
+      // A commit whose answer was lost may have ended it.
+      if (row.operation !== null) await this.#resolve(row, held, was_left);
     } catch (error) {
       held.lose();
-      this.#services.log.warn({ sandbox_id, operation, reason: reasonOf(error) }, UNRESOLVED);
+      log.warn({ sandbox_id, operation, reason: reasonOf(error) }, UNRESOLVED);
     }
+    return null;
   }
 
-  async #resolve(held: HeldOperation, was_left: boolean): Promise<void> {
-    const { runtime, store } = this.#services;
-    const row = await store.find(store.db, held.sandbox_id, null);
-    if (row?.operation_fence !== held.number) return void held.lose();
-    // A commit whose answer was lost has ended it.
-    if (row.operation === null) return;
+  async #resolve(row: ManagedSandboxRow, held: HeldOperation, was_left: boolean): Promise<void> {
+    const { runtime } = this.#services;
     const state = await runtime.inspect(row.sandbox_id);
     const resolution = resolutionOf(row, state);
     if (resolution === 'undo') return this.#undo(held);

@@ -86,8 +86,7 @@ export class TransitionRunner {
         return ended;
       });
     } catch (error) {
-      await this.#operation_recovery.resolve(held);
-      throw error;
+      throw (await this.#operation_recovery.resolve(held)) ?? error;
     }
   }
 }

@@ -179,9 +179,10 @@ export class FrozenReplicas {
     await well.recover();
     await this.#untilIdle();
     gate.open();
-    await acting;
+    const outcome = await acting;
+    if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'unavailable' });
     await this.#settled(replica, well);
-    await this.#clear(await acting);
+    await this.#clear(outcome);
   }
 
   /** The same at a step of the recovery, by a replica that has taken over from one that is frozen as well. */
