@@ -48,7 +48,6 @@ describe.skipIf(process.getuid?.() !== 0)(
               ['before', 'goes on'],
               ['after', 'stands still'],
             ] as const) {
-              console.log(name, of, step, moment, clock);
               await freeze.call(replicas, verb, step, moment, clock);
             }
           }
