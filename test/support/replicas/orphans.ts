@@ -1,18 +1,42 @@
 import type { Story } from './actor.ts';
 import type { Lane } from './lane.ts';
 
+/** A command that a busy machine has kept from its database is given again so often. */
+const TRIES = 6;
+
 /**
  * What an operator does once the database was put back: what runs and is not recorded is adopted or ended, and what is
  * recorded and is nowhere is given up. Nothing may be under way.
  */
 export async function settleOrphans(lane: Lane, story: Story, is_adopted: boolean): Promise<void> {
+  const found = { orphans: new Set<string>(), unseen: new Set<string>() };
+  for (let tries = 1; ; tries++) {
+    try {
+      await settleOnce(lane, found, is_adopted);
+      break;
+    } catch (error) {
+      if (tries === TRIES) throw error;
+    }
+  }
+  story.orphans = found.orphans.size;
+  story.unseen = found.unseen.size;
+}
+
+async function settleOnce(
+  lane: Lane,
+  found: { orphans: Set<string>; unseen: Set<string> },
+  is_adopted: boolean,
+): Promise<void> {
   const { orphans, unseen } = JSON.parse(await lane.command('orphans', 'list', '--json')) as {
     orphans: { sandbox_id: string }[];
     unseen: string[];
   };
-  const ids = orphans.map(({ sandbox_id }) => sandbox_id);
-  story.orphans += ids.length;
-  story.unseen += unseen.length;
-  if (ids.length > 0) await lane.command('orphans', is_adopted ? 'adopt' : 'end', ...ids);
-  for (const id of unseen) await lane.command('orphans', 'give-up', id);
+  for (const { sandbox_id } of orphans) {
+    found.orphans.add(sandbox_id);
+    await lane.command('orphans', is_adopted ? 'adopt' : 'end', sandbox_id);
+  }
+  for (const sandbox_id of unseen) {
+    found.unseen.add(sandbox_id);
+    await lane.command('orphans', 'give-up', sandbox_id);
+  }
 }
