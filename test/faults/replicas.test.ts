@@ -20,7 +20,6 @@ it.skipIf(is_missing || postgresPrograms() === null || !HAS_REDIS)(
       seeds,
       lanes: ['local', 'local-unsafe', 'local-unsafe'],
       steps: 2,
-      kinds: ['kill', 'freeze', 'step', 'drop', 'cut', 'stranger'],
       repeat: (n) => `REPLICAS_SEED=${n} vitest run --config .vitest.ts test/faults/replicas.test.ts`,
     });
     expect(broken).toEqual([]);
