@@ -172,3 +172,10 @@ export function namesOf(name: BytePath): BytePath[] {
   if (names.length > FILE_DEPTH_MAX) throw invalidEntry(name, `is more than ${FILE_DEPTH_MAX} levels deep`);
   return names;
 }
+
+/** Whether names begin with those of a directory. */
+export function isIn(names: readonly BytePath[], directory: readonly BytePath[]): boolean {
+  if (names.length < directory.length) return false;
+  for (let i = directory.length; i-- > 0; ) if (names[i] !== directory[i]) return false;
+  return true;
+}

@@ -1,11 +1,13 @@
 import {
   accessSync,
   chmodSync,
+  closeSync,
   constants,
   linkSync,
   lstatSync,
   lutimesSync,
   mkdirSync,
+  openSync,
   readlinkSync,
   renameSync,
   type Stats,
@@ -15,6 +17,7 @@ import {
 import { ARCHIVE_LINKS_MAX } from '../../contract/defaults.ts';
 import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
+import { O_PATH } from '../calls.ts';
 import { makeDirectories } from '../change/make-directory.ts';
 import { removeTree } from '../change/remove.ts';
 import type { UploadJournal } from '../change/upload-journal.ts';
@@ -26,7 +29,7 @@ import { checkNewName, findPlace } from '../place.ts';
 import type { Trail } from '../trail.ts';
 import { type ArchiveEntry, archiveEntries } from './archive-entries.ts';
 import { cutOff, invalidEntry } from './archive-error.ts';
-import { Inside, namesOf } from './inside.ts';
+import { Inside, isIn, namesOf } from './inside.ts';
 import { makeFile } from './made-file.ts';
 import { checkRoom, MadeLinks } from './made-links.ts';
 import { LEFT_OUT } from './tar-header.ts';
@@ -38,6 +41,8 @@ const DIRECTORY_PERMISSIONS = 0o3777;
 /** What making something in a directory needs of its owner. */
 const OWN_WRITING = 0o300;
 const OWN_ALL = 0o700;
+/** Directories above the last entry that are held open. */
+const HELD_MAX = 10;
 
 const LEADS_OUT = 'is a link that leads out of the directory';
 const LINK_OUT = 'is a link that leads out of the tree, which only -p keeps';
@@ -61,6 +66,8 @@ export interface UnpackParts {
 interface Entered {
   names: readonly BytePath[];
   modified_s: number;
+  /** Open by its name, so that nobody needs to go back there; null for one of many. */
+  fd: number | null;
 }
 
 /** What was unpacked: entries, and bytes of their content. */
@@ -143,6 +150,14 @@ class Unpacking {
 
   async run(data: AsyncIterable<Buffer>): Promise<Unpacked> {
     await using _ = this.#inside;
+    try {
+      return await this.#addAll(data);
+    } finally {
+      for (const { fd } of this.#entered.splice(0)) if (fd !== null) closeSync(fd);
+    }
+  }
+
+  async #addAll(data: AsyncIterable<Buffer>): Promise<Unpacked> {
     const result = { entries: 0, bytes: 0 };
     try {
       for await (const entry of archiveEntries(data)) {
@@ -203,17 +218,20 @@ class Unpacking {
       this.#entered.pop();
       if (this.#left.size < ARCHIVE_LINKS_MAX) this.#left.set(last.names.join('/'), last.modified_s);
       try {
-        setTimes((await this.#inside.back(last.names)).at(), last.modified_s);
+        if (last.fd === null) setTimes((await this.#inside.back(last.names)).at(), last.modified_s);
+        else setTimes(`/proc/self/fd/${last.fd}`, last.modified_s);
       } catch (error) {
         // Somebody else has moved it.
         const is_gone = isSystemError(error, 'ENOENT') || isApiError(error, 'not_a_directory');
         if (!is_gone) throw error;
+      } finally {
+        if (last.fd !== null) closeSync(last.fd);
       }
     }
     const above = names.slice(0, -1);
     if (above.length === 0 || above.length === this.#entered.at(-1)?.names.length) return;
     const modified_s = this.#left.get(above.join('/'));
-    if (modified_s !== undefined) this.#entered.push({ names: above, modified_s });
+    if (modified_s !== undefined) this.#entered.push({ names: above, modified_s, fd: null });
   }
 
   async #directory(entry: ArchiveEntry, names: BytePath[]): Promise<void> {
@@ -221,8 +239,10 @@ class Unpacking {
     const directory = await this.#inside.directory(names);
     if (this.#copy !== null && this.#inside.made === made_before) return;
     // An earlier entry of the same directory.
-    if (this.#entered.at(-1)?.names.length === names.length) this.#entered.pop();
-    this.#entered.push({ names, modified_s: entry.modified_s });
+    const earlier = this.#entered.at(-1)?.names.length === names.length ? this.#entered.pop() : null;
+    const is_held = !earlier && this.#entered.length < HELD_MAX;
+    const fd = earlier?.fd ?? (is_held ? openSync(directory.at(), O_PATH) : null);
+    this.#entered.push({ names, modified_s: entry.modified_s, fd });
     const mode = entry.mode & DIRECTORY_PERMISSIONS;
     const path = names.join('/');
     this.#modes.delete(path);
@@ -354,13 +374,6 @@ function targetNames(name: BytePath, link_name: BytePath): BytePath[] {
 /** Whether an entry only names what the copy of a tree lacks. */
 function isLoss({ type }: ArchiveEntry): boolean {
   return type === JSON.stringify(LEFT_OUT);
-}
-
-/** Whether names begin with those of a directory. */
-function isIn(names: readonly BytePath[], directory: readonly BytePath[]): boolean {
-  if (names.length < directory.length) return false;
-  for (let i = directory.length; i-- > 0; ) if (names[i] !== directory[i]) return false;
-  return true;
 }
 
 function isApiError(error: unknown, code: ErrorCode): boolean {
