@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
-vi.setConfig({ testTimeout: 180_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const LATER = { timeout: 60_000, interval: 50 };
 /** What `/readyz` answers. */
