@@ -33,7 +33,9 @@ async function settleOnce(
   };
   for (const { sandbox_id } of orphans) {
     found.orphans.add(sandbox_id);
-    await lane.command('orphans', is_adopted ? 'adopt' : 'end', sandbox_id);
+    const end = () => lane.command('orphans', 'end', sandbox_id);
+    // One that was never complete can only be ended.
+    await (is_adopted ? lane.command('orphans', 'adopt', sandbox_id).catch(end) : end());
   }
   for (const sandbox_id of unseen) {
     found.unseen.add(sandbox_id);
