@@ -111,7 +111,7 @@ async function settled(look: () => Promise<string[]>): Promise<string[]> {
 
 async function deleteForSure(lane: Lane, story: Story, id: string, first: number): Promise<void> {
   const sandbox = story.sandboxes.find((each) => each.id === id);
-  if (sandbox?.told === 'gone') return;
+  if (sandbox?.told === 'gone' && !sandbox.is_put_back) return;
   sandbox?.mayStop(performance.now());
   for (let n = first; n < first + SETTLED_WITHIN_MS / AGAIN_MS; n++) {
     const answer = await (lane.replicas[n % 2] as Replica).ask('DELETE', `/sandboxes/${id}`);
