@@ -6,7 +6,7 @@ import { RedisServer } from '../redis.ts';
 import { buildHastyManager } from './hasty-manager.ts';
 import { Lane, type LaneRuntime } from './lane.ts';
 import { removeTraces, tracesIn } from './machine.ts';
-import { playRound, type RoundSize } from './round.ts';
+import { playRound, type RoundReport, type RoundSize } from './round.ts';
 
 const PASSWORD = 'of-this-test';
 const PRIORITY = -10;
@@ -32,7 +32,9 @@ export async function playRounds({ seeds, lanes, repeat, ...size }: Rounds): Pro
   const play = async (runtime: LaneRuntime) => {
     let lane = await Lane.open({ postgres, redis, program }, runtime);
     for (let seed = left.shift(); seed !== undefined; seed = left.shift()) {
-      const { line, problems, sandboxes } = await playRound(lane, seed, size);
+      const { line, problems, sandboxes } = await playRound(lane, seed, size).catch((error) =>
+        interrupted(seed, error),
+      );
       if (sandboxes > 0) told += 1;
       console.log(line);
       if (problems.length === 0) continue;
@@ -74,6 +76,11 @@ function comeFirst(): () => void {
   } catch {
     return () => {};
   }
+}
+
+/** A round that could not be played to its end, whose lane is ended as well. */
+function interrupted(seed: number, error: Error): RoundReport {
+  return { line: `seed ${seed}: ${error.stack}`, problems: [error.message], sandboxes: 0 };
 }
 
 /** Ends a lane whose round did not hold, with everything that is left of its sandboxes. */
