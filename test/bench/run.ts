@@ -41,6 +41,7 @@ import { lonePublish, publish, slowDisk } from './publish.ts';
 import { localDecision, redisDecision } from './quota.ts';
 import { claimsForOnePlace, usageCursor } from './quota-races.ts';
 import { restart } from './restart.ts';
+import { sandboxLife } from './sandbox-life.ts';
 import { scrape } from './scrape.ts';
 import { Bench, type Benchmark } from './support/bench.ts';
 import { comparedTable, inBuilds } from './support/builds.ts';
@@ -87,6 +88,7 @@ const BENCHMARKS: Benchmark[] = [
   redisDecision,
   claimAdmission,
   claimsForOnePlace,
+  sandboxLife,
   usageCursor,
   hostile,
   networkUnlimited,
