@@ -4,8 +4,8 @@ import { readKernelSetting } from '../../base/linux/procfs.ts';
 const MIB = 1024 * 1024;
 /** The part of the machine's process numbers that all sandboxes may have; the rest is its own, and the manager's. */
 const PROCESSES_PART = 0.75;
-/** A daemon and a small program; the default of Podman. */
-const PROCESSES = { least: 64, most: 2_048 };
+/** A daemon, processes for files of two accounts, with 150 threads each, and programs; the default of Podman. */
+const PROCESSES = { least: 512, most: 2_048 };
 /** Each may need some; nobody works at more. */
 const TERMINALS = { least: 8, most: 256 };
 

@@ -5,12 +5,12 @@ it('a sandbox has the share of the processes that its memory is of the node', ()
   const share = processShare(4_096, 32_768);
   expect(share.all).toBe(24_576);
   expect([128, 4_096].map((memory_mib) => share.of(memory_mib))).toEqual([768, 2_048]);
-  expect(processShare(1_000_000, 32_768).of(128)).toBe(64);
+  expect(processShare(1_000_000, 32_768).of(128)).toBe(512);
 });
 
 it('however a node is divided, its sandboxes together have no more than all, but for the least', () => {
   for (const memory_mib of [512, 640, 1_000, 2_048]) {
-    const share = processShare(24_000, 32_768);
+    const share = new MachineShare(24_576, 24_000, { least: 64, most: 2_048 });
     expect(Math.floor(24_000 / memory_mib) * share.of(memory_mib)).toBeLessThanOrEqual(share.all ?? 0);
   }
 });

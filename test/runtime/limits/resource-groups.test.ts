@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
-import { processShare } from '../../../src/runtime/limits/machine-share.ts';
+import { MachineShare, processShare } from '../../../src/runtime/limits/machine-share.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordOf } from '../../support/runtime/ending-sandboxes.ts';
@@ -14,7 +14,7 @@ import { scratchFolder } from '../../support/scratch.ts';
 
 const LIMITS = { memory_mib: 256, cpu_millis: 100 };
 /** A sandbox of 256 MiB may have 75 processes, all together 300. */
-const FEW = processShare(1_024, 400);
+const FEW = new MachineShare(300, 1_024, { least: 1, most: 300 });
 
 /** A folder in the place of a hierarchy for each controller; null for those that are missing. */
 function hierarchies(version: Hierarchy['version'], missing: string[] = []) {
@@ -194,7 +194,7 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
     async ([_, missing]) => {
       const hierarchy = (controller: string) =>
         missing.includes(controller) ? null : hierarchyOf(controller);
-      const limits = { processes: processShare(1_000_000, 4_000), hierarchy };
+      const limits = { processes: new MachineShare(3_000, 1_024, { least: 64, most: 64 }), hierarchy };
       const sandboxes = await Sandboxes.open('local', join(scratchFolder(), 'data'), [], limits);
       await sandboxes.runtime.create(spec('sbx-1'));
       await sandboxes.runtime.create(spec('sbx-2'));
