@@ -51,12 +51,14 @@ export class Forks {
     const began_ms = clock.wallMs();
     const child_id = newId('sbx_', began_ms);
     let child: ManagedSandboxRow | null = null;
+    let is_begun = false;
     let reading: LifecycleReading | null = null;
     const copy = async (
       source: ManagedSandboxRow,
       held: HeldOperation,
       held_child: HeldOperation,
     ): Promise<RuntimeChange> => {
+      is_begun = true;
       const made = child as ManagedSandboxRow;
       const copied = await runtime.fork(source.sandbox_id, specOf(made, seal), {
         source: held,
@@ -89,7 +91,8 @@ export class Forks {
           },
         });
       } catch (error) {
-        throw (child && (await this.#operation_recovery.resolve(held_child))) ?? error;
+        // Of one that was refused, nothing is recorded.
+        throw (is_begun && (await this.#operation_recovery.resolve(held_child))) || error;
       }
     });
     return child as unknown as ManagedSandboxRow;
