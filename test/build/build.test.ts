@@ -10,7 +10,14 @@ const DIST = dirname(SANDBOXD);
 
 describe('what a built program loads', () => {
   it('is part of Node, of the build, or a package with native code', () => {
-    const known = [...builtinModules, 'better-sqlite3', 'koffi', '@lydell/node-pty/requireBinary.js'];
+    // pg takes its native part where there is one.
+    const known = [
+      ...builtinModules,
+      'pg-native',
+      'better-sqlite3',
+      'koffi',
+      '@lydell/node-pty/requireBinary.js',
+    ];
     const loaded = readdirSync(DIST)
       .filter((name) => name.endsWith('.cjs') && !name.startsWith('sandbox-manager'))
       .flatMap((name) => {

@@ -36,7 +36,7 @@ describeOnStores('a recorded sandbox of which nothing is in sight', (fresh) => {
   });
 
   it('is cleaned up after its deletion once it is seen again, and not before', async () => {
-    const { claim, unseen, sandboxes, deletions, runtime, clock, database } = await scriptedParts(
+    const { claim, unseen, sandboxes, deletions, recovery, runtime, clock, database } = await scriptedParts(
       await fresh(),
     );
     const named = await claim({ config: { webhook: { url: 'http://127.0.0.1:9/' } } });
@@ -52,6 +52,7 @@ describeOnStores('a recorded sandbox of which nothing is in sight', (fresh) => {
     runtime.states.set(named.sandbox_id, 'running');
     await eventually(async () => {
       await clock.advance(5 * 60_000);
+      await recovery.run();
       expect((await sandboxes.getKept(named)).deleted_at_ms).not.toBeNull();
     }, LATER);
     expect(unseen.trouble()).toBeNull();

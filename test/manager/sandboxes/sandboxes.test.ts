@@ -158,7 +158,7 @@ describe('a call of the process routes', () => {
   });
 
   it('waits for an operation in progress for 20 s', async () => {
-    const { claim, sandboxes, clock, runtime } = await scriptedParts();
+    const { claim, sandboxes, operations, clock, runtime } = await scriptedParts();
     const named = await claim(AUTO);
     const release = runtime.hold('pause');
     const pausing = sandboxes.pause(named, null);
@@ -167,7 +167,9 @@ describe('a call of the process routes', () => {
     void sandboxes.running(named).catch((error) => {
       ended = error;
     });
-    await clock.advance(19_900);
+    await clock.advance(10_000);
+    await operations.renew();
+    await clock.advance(9_900);
     expect(ended).toBeNull();
     await clock.advance(300);
     expect(ended).toMatchObject({ code: 'conflict' });
