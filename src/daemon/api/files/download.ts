@@ -17,8 +17,8 @@ import { DIRECT_HEADER, DIRECT_LENGTH_HEADER, type DirectBodies } from './direct
 
 /** Less is sent by way of the daemon: to pass a connection takes a moment. */
 const DIRECT_BYTES_MIN = 256 * 1024;
-/** Large enough that the system calls cost little, small enough for many downloads at once. Each has two. */
-const CHUNK_BYTES = 64 * 1024;
+/** Large enough that the hand-over between threads costs little, small enough for many downloads at once. Each has two. */
+const CHUNK_BYTES = 128 * 1024;
 
 /**
  * Answers GET and HEAD `/files` with the bytes of a file, as RFC 9110 says of conditions and ranges, and closes it. A file
