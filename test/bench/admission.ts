@@ -167,6 +167,7 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
       watch_ignore: null,
       webhook_events: null,
       env_sealed: null,
+      env_names_sealed: null,
     },
     ...{
       ttl_s: 0,

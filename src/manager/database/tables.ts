@@ -105,6 +105,8 @@ export interface SandboxTable {
   webhook_events: string | null;
   /** A sealed JSON object of names and values; null once the sandbox is deleted. */
   env_sealed: string | null;
+  /** The names alone, a sealed JSON list in order, for records and lists. */
+  env_names_sealed: string | null;
   /** Seconds; 0 is off. */
   ttl_s: number;
   hard_ttl_s: number;

@@ -4,7 +4,7 @@ import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { isAfter, isComplete } from '../database/position-store.ts';
 import type { EventTable } from '../database/tables.ts';
-import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
+import type { FeedSandbox } from '../sandboxes/ports.ts';
 
 /** A row of `events`. */
 export type EventRow = Selectable<EventTable>;
@@ -73,11 +73,11 @@ export class FeedStore {
   }
 
   /** Up to `limit` sandboxes whose daemon is to be asked by `now_ms`, longest due first. */
-  async due(now_ms: number, limit: number): Promise<ManagedSandboxRow[]> {
+  async due(now_ms: number, limit: number): Promise<FeedSandbox[]> {
     return this.#database.db
       .selectFrom('event_positions')
       .innerJoin('sandboxes', 'sandboxes.sandbox_id', 'event_positions.sandbox_id')
-      .selectAll('sandboxes')
+      .select(['sandboxes.sandbox_id', 'sandboxes.team_id'])
       .where('due_ms', '<=', now_ms)
       .where('status', 'in', ['running', 'paused'])
       .where('operation', 'is', null)

@@ -4,8 +4,7 @@ import type { Job } from '../../base/schedule.ts';
 import { FEED_KEPT_MS } from '../../contract/defaults.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { reasonOf } from '../database/database-errors.ts';
-import type { LifecycleFeed } from '../sandboxes/ports.ts';
-import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
+import type { FeedSandbox, LifecycleFeed } from '../sandboxes/ports.ts';
 import type { FeedStore } from './feed-store.ts';
 import type { Followers } from './followers.ts';
 
@@ -26,7 +25,7 @@ export function catchUpJob(
   clock: DatabaseClock,
   log: Log,
 ): Job {
-  const catchUp = async (row: ManagedSandboxRow) => {
+  const catchUp = async (row: FeedSandbox) => {
     const { sandbox_id } = row;
     try {
       const reading = await feed.read(row);

@@ -2,7 +2,7 @@ import { StartError } from '../../contract/errors.ts';
 import type { KeptSandbox } from '../../runtime/runtime.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { type NotedRow, sealContext } from '../sandboxes/sandbox-row.ts';
+import { envOf, type NotedRow, sealContext, sealedEnv } from '../sandboxes/sandbox-row.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
 import { madeMs } from './orphans.ts';
 
@@ -53,7 +53,7 @@ export function restoredRow(sandbox_id: string, kept: KeptSandbox, seal: Seal, n
     watch_dir: noted?.watch_dir ?? kept.watch_dir,
     watch_ignore: noted?.watch_ignore ?? null,
     webhook_events: noted?.webhook_events ?? null,
-    env_sealed: noted?.env_sealed ?? null,
+    ...notedEnv(sandbox_id, noted, seal),
     ttl_s,
     hard_ttl_s,
     idle_ttl_s,
@@ -72,6 +72,11 @@ export function restoredRow(sandbox_id: string, kept: KeptSandbox, seal: Seal, n
 /** As the end of a time is written when it is known; null for 0 (off). */
 function endOf(now_ms: number, duration_s: number): number | null {
   return duration_s === 0 ? null : now_ms + duration_s * 1000;
+}
+
+function notedEnv(sandbox_id: string, noted: NotedRow | null, seal: Seal) {
+  const env_sealed = noted?.env_sealed ?? null;
+  return sealedEnv(env_sealed === null ? null : envOf({ sandbox_id, env_sealed }, seal), sandbox_id, seal);
 }
 
 function openNote(sandbox_id: string, { note }: KeptSandbox, seal: Seal): NotedRow | null {

@@ -1,4 +1,5 @@
 import type { Database, Transaction } from '../database/database.ts';
+import { pagesById } from '../database/pages.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
 
 const PAGE = 500;
@@ -12,20 +13,17 @@ export class OrphanStore {
   }
 
   /** The ids of all sandboxes that are not deleted, a page at a time. */
-  async *ids(): AsyncGenerator<string[]> {
-    for (let after = ''; ; ) {
-      const rows = await this.#database.db
+  ids(): AsyncGenerator<{ sandbox_id: string }[]> {
+    return pagesById(PAGE, (after) =>
+      this.#database.db
         .selectFrom('sandboxes')
         .select('sandbox_id')
         .where('deleted_at_ms', 'is', null)
         .where('sandbox_id', '>', after)
         .orderBy('sandbox_id')
         .limit(PAGE)
-        .execute();
-      if (rows.length > 0) yield rows.map(({ sandbox_id }) => sandbox_id);
-      if (rows.length < PAGE) return;
-      after = rows.at(-1)?.sandbox_id ?? '';
-    }
+        .execute(),
+    );
   }
 
   /** Removes the row of a sandbox that was deleted, so that it can have one again; whether there was one. */

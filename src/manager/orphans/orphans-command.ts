@@ -52,8 +52,8 @@ export const orphansCommand = {
       }
       const seen = new Set(here);
       const unseen: string[] = [];
-      for await (const ids of new OrphanStore(database).ids()) {
-        unseen.push(...ids.filter((sandbox_id) => !seen.has(sandbox_id)));
+      for await (const rows of new OrphanStore(database).ids()) {
+        unseen.push(...rows.flatMap(({ sandbox_id }) => (seen.has(sandbox_id) ? [] : [sandbox_id])));
       }
       return { orphans, unseen };
     });

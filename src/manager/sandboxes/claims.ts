@@ -7,7 +7,7 @@ import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { ClaimRequest } from './requests.ts';
-import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
+import { after, leaseOf, sealContext, sealedEnv, specOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 
@@ -168,7 +168,7 @@ export class Claims {
       watch_dir: webhook?.watch_dir ?? null,
       watch_ignore: webhook?.watch_ignore.length ? JSON.stringify(webhook.watch_ignore) : null,
       webhook_events: webhook?.events ? JSON.stringify(webhook.events) : null,
-      env_sealed: env_vars && seal.seal(JSON.stringify(env_vars), sealContext.env(sandbox_id)),
+      ...sealedEnv(env_vars, sandbox_id, seal),
       ttl_s: request.ttl,
       hard_ttl_s: request.hard_ttl,
       idle_ttl_s: request.idle_ttl,

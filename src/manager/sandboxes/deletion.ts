@@ -240,5 +240,6 @@ export class Deletions {
 
 /** Clears the secrets, which nothing needs once the events are in the outbox. An empty text says that there was a secret. */
 function withoutSecrets({ webhook_secret_sealed }: ManagedSandboxRow) {
-  return { env_sealed: null, webhook_secret_sealed: webhook_secret_sealed === null ? null : '' };
+  const webhook_secret = webhook_secret_sealed === null ? null : '';
+  return { env_sealed: null, env_names_sealed: null, webhook_secret_sealed: webhook_secret };
 }

@@ -115,6 +115,7 @@ export class Forks {
       disk_mib: source.disk_mib ?? DISK_DEFAULT_MIB,
       webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),
       env_sealed: moved(source.env_sealed, sealContext.env),
+      env_names_sealed: moved(source.env_names_sealed, sealContext.env_names),
       ttl_s: ttl ?? source.ttl_s,
       hard_ttl_s: hard_ttl ?? source.hard_ttl_s,
       expires_at_ms: null,

@@ -4,11 +4,10 @@ import type { Job } from '../../base/schedule.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Deletions } from './deletion.ts';
-import type { ExpiredSandbox, HousekeepingStore } from './housekeeping-store.ts';
+import type { ExpiredSandbox, HousekeepingStore, OperationInProgress } from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
-import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { Sandboxes } from './sandboxes.ts';
 import type { SandboxServices } from './services.ts';
 import type { Uses } from './uses.ts';
@@ -140,7 +139,10 @@ export function watchJob(
     name: 'watch',
     async run() {
       const unknown = new Set<string>();
-      await inParallel(await store.idsUp(), CHECKS_AT_ONCE, (id) => check(id, unknown));
+      for await (const rows of store.up()) {
+        const idle = rows.filter(({ operation }) => operation === null);
+        await inParallel(idle, CHECKS_AT_ONCE, ({ sandbox_id }) => check(sandbox_id, unknown));
+      }
       sight.watched(unknown);
       return WATCH_MS;
     },
@@ -202,12 +204,12 @@ export class RecoveryJob implements Job {
   /** One pass; returns the wait until the next one, in ms. */
   readonly run = async (): Promise<number> => {
     const { clock } = this.#services;
-    const rows = await this.#store.withOperation(clock.moment());
-    await this.#operations.limitLeases(rows);
-    const resolved = rows
-      .filter((row) => this.#operations.isAbandoned(row))
-      .map((row) => this.#takeOver(row))
-      .concat(this.#recovery.settle());
+    const resolved = this.#recovery.settle();
+    for await (const rows of this.#store.operations(() => clock.moment())) {
+      await this.#operations.limitLeases(rows);
+      const abandoned = rows.filter((row) => this.#operations.isAbandoned(row));
+      resolved.push(...abandoned.map((row) => this.#takeOver(row)));
+    }
     // After the start, a sandbox that does not answer must not delay the others.
     if (this.#is_done) void Promise.all(resolved).catch((error) => this.#logFailure(error));
     else await Promise.all(resolved);
@@ -222,7 +224,7 @@ export class RecoveryJob implements Job {
     );
   }
 
-  async #takeOver(row: ManagedSandboxRow): Promise<void> {
+  async #takeOver(row: OperationInProgress): Promise<void> {
     const lease = this.#operations.lease();
     const { store, clock } = this.#services;
     const taken = await store.takeOver(row, lease, clock.moment());

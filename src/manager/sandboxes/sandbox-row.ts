@@ -24,14 +24,39 @@ export function leaseOf(row: ManagedSandboxRow): Lease {
 export const sealContext = {
   secret: (sandbox_id: string) => `sandbox/${sandbox_id}/webhook_secret`,
   env: (sandbox_id: string) => `sandbox/${sandbox_id}/env`,
+  env_names: (sandbox_id: string) => `sandbox/${sandbox_id}/env_names`,
   note: (sandbox_id: string) => `sandbox/${sandbox_id}/note`,
 };
 
 /** The environment of a sandbox's processes. */
-export function envOf(row: ManagedSandboxRow, seal: Seal): Record<string, string> {
-  return row.env_sealed === null
-    ? {}
-    : JSON.parse(seal.open(row.env_sealed, sealContext.env(row.sandbox_id)));
+export function envOf(
+  { sandbox_id, env_sealed }: Pick<ManagedSandboxRow, 'sandbox_id' | 'env_sealed'>,
+  seal: Seal,
+): Record<string, string> {
+  return env_sealed === null ? {} : JSON.parse(seal.open(env_sealed, sealContext.env(sandbox_id)));
+}
+
+/** The columns that hold an environment; null: there is none. */
+export function sealedEnv(
+  env: Readonly<Record<string, string>> | null,
+  sandbox_id: string,
+  seal: Seal,
+): Pick<ManagedSandboxRow, 'env_sealed' | 'env_names_sealed'> {
+  if (env === null) return { env_sealed: null, env_names_sealed: null };
+  return {
+    env_sealed: seal.seal(JSON.stringify(env), sealContext.env(sandbox_id)),
+    env_names_sealed: seal.seal(JSON.stringify(Object.keys(env).sort()), sealContext.env_names(sandbox_id)),
+  };
+}
+
+/** The names of its environment, in order. */
+export function envNamesOf(
+  { sandbox_id, env_names_sealed }: Pick<ManagedSandboxRow, 'sandbox_id' | 'env_names_sealed'>,
+  seal: Seal,
+): string[] {
+  return env_names_sealed === null
+    ? []
+    : JSON.parse(seal.open(env_names_sealed, sealContext.env_names(sandbox_id)));
 }
 
 /** A sandbox's own bandwidth. */

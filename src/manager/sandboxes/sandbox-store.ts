@@ -9,6 +9,25 @@ import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts
 /** A row of the table `sandboxes`. */
 export type ManagedSandboxRow = Selectable<SandboxTable>;
 
+/** A row as lists read it: an environment may be as large as a hundred rows. */
+export type ListedSandboxRow = Omit<ManagedSandboxRow, 'env_sealed'>;
+
+const LISTED = [
+  ...(['sandbox_id', 'team_id', 'template_id', 'status', 'operation', 'operation_owner'] as const),
+  ...(['operation_until_ms', 'operation_fence', 'auto_resume', 'pod_name', 'persistence'] as const),
+  ...(['runtime_generation', 'memory_mib', 'cpu_millis', 'resources', 'metadata', 'disk_mib'] as const),
+  ...(['bandwidth', 'network', 'webhook_url', 'webhook_secret_sealed', 'watch_dir', 'watch_ignore'] as const),
+  ...(['webhook_events', 'env_names_sealed', 'ttl_s', 'hard_ttl_s', 'idle_ttl_s', 'expires_at_ms'] as const),
+  ...([
+    'hard_expires_at_ms',
+    'idle_expires_at_ms',
+    'claimed_at_ms',
+    'created_at_ms',
+    'updated_at_ms',
+  ] as const),
+  ...(['deleted_at_ms', 'node'] as const),
+];
+
 /** The replica that carries out an operation, and until when no other may, in the time of the statement that begins it. */
 export interface OperationLease {
   owner: string;
@@ -20,6 +39,9 @@ export type SandboxChanges = UpdateObject<Tables, 'sandboxes'>;
 
 /** An operation as it was begun or taken over: nobody else has its number. */
 export type NumberedOperation = Pick<ManagedSandboxRow, 'sandbox_id' | 'operation' | 'operation_fence'>;
+
+/** The same, with the end of the lease that it was read with. */
+export type LeasedOperation = NumberedOperation & Pick<ManagedSandboxRow, 'operation_until_ms'>;
 
 /** Of which sandbox a transition begins (`team_id` null: of any team), and when. */
 interface TransitionStart {
@@ -43,7 +65,7 @@ interface SandboxFilter {
 
 /** A page of sandboxes, and the number of all that match. */
 interface SandboxPage {
-  rows: Selectable<SandboxTable>[];
+  rows: ListedSandboxRow[];
   count: number;
 }
 
@@ -144,14 +166,21 @@ export class SandboxStore {
         ...(filter.paused === undefined ? [] : [where('status', filter.paused ? '=' : '!=', 'paused')]),
         ...(filter.metadata ?? []).map((pair) => hasPair(where, team_id, pair)),
       ]);
-    const rows = await db
+    // Rows are read for the page alone: whatever is passed over is passed over in the index.
+    const page = db
       .selectFrom('sandboxes')
-      .selectAll()
+      .select('sandbox_id')
       .where(matching)
       .orderBy('created_at_ms', 'desc')
       .orderBy('sandbox_id', 'desc')
       .limit(filter.limit)
-      .offset(filter.offset)
+      .offset(filter.offset);
+    const rows = await db
+      .selectFrom('sandboxes')
+      .select(LISTED)
+      .where('sandbox_id', 'in', page)
+      .orderBy('created_at_ms', 'desc')
+      .orderBy('sandbox_id', 'desc')
       .execute();
     const { count } = await db
       .selectFrom('sandboxes')
@@ -295,7 +324,7 @@ export class SandboxStore {
   }
 
   /** Lets the lease of an operation end when one that begins now does, unless it was renewed meanwhile. */
-  async limitLease(row: ManagedSandboxRow, { until }: OperationLease): Promise<void> {
+  async limitLease(row: LeasedOperation, { until }: OperationLease): Promise<void> {
     await this.db
       .updateTable('sandboxes')
       .set({ operation_until_ms: until })
@@ -306,7 +335,7 @@ export class SandboxStore {
 
   /** Transfers an abandoned operation to a new owner; null if another replica was faster. */
   async takeOver(
-    row: ManagedSandboxRow,
+    row: LeasedOperation,
     { owner, until }: OperationLease,
     { now }: Moment,
   ): Promise<ManagedSandboxRow | null> {

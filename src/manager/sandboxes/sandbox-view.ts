@@ -4,12 +4,12 @@ import type { NetworkUsage } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { envOf, networkOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './sandbox-row.ts';
-import type { ManagedSandboxRow } from './sandbox-store.ts';
+import { envNamesOf, networkOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './sandbox-row.ts';
+import type { ListedSandboxRow, ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
 export function sandboxView(
-  row: ManagedSandboxRow,
+  row: ListedSandboxRow,
   seal: Seal,
   network_usage: NetworkUsage | null = null,
 ): ManagedSandbox {
@@ -31,7 +31,7 @@ export function sandboxView(
     network_usage,
     webhook: webhookView(row),
     metadata: JSON.parse(row.metadata ?? '{}'),
-    env_names: Object.keys(envOf(row, seal)).sort(),
+    env_names: envNamesOf(row, seal),
     expires_at: optionalTimestamp(row.expires_at_ms),
     hard_expires_at: optionalTimestamp(row.hard_expires_at_ms),
     claimed_at: optionalTimestamp(row.claimed_at_ms),
@@ -57,16 +57,16 @@ export function statusView(row: ManagedSandboxRow) {
 }
 
 /** `deleted` once the cleanup is complete. */
-function statusOf({ status, deleted_at_ms }: ManagedSandboxRow): ManagedSandbox['status'] {
+function statusOf({ status, deleted_at_ms }: ListedSandboxRow): ManagedSandbox['status'] {
   return deleted_at_ms === null ? status : 'deleted';
 }
 
-function resourcesOf({ resources }: ManagedSandboxRow): SandboxResources {
+function resourcesOf({ resources }: ListedSandboxRow): SandboxResources {
   const { memory, cpu, disk = sizeText(DISK_DEFAULT_MIB) } = JSON.parse(resources);
   return { memory, cpu, disk };
 }
 
-function webhookView(row: ManagedSandboxRow): ManagedSandbox['webhook'] {
+function webhookView(row: ListedSandboxRow): ManagedSandbox['webhook'] {
   const { webhook_url, watch_dir, webhook_secret_sealed } = row;
   if (webhook_url === null) return null;
   return {

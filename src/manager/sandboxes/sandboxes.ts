@@ -3,7 +3,7 @@ import { ApiError } from '../../contract/errors.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import type { ChangeRequest } from './requests.ts';
-import { after, leaseOf, sealContext, timesOfResume } from './sandbox-row.ts';
+import { after, leaseOf, sealedEnv, timesOfResume } from './sandbox-row.ts';
 import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 import type { SandboxRef, TransitionRunner } from './transition-runner.ts';
@@ -188,9 +188,7 @@ function changesOf(
     ...(memory === undefined || memory_mib === undefined
       ? {}
       : { memory_mib, resources: JSON.stringify({ ...JSON.parse(row.resources), memory }) }),
-    ...(env_vars === undefined
-      ? {}
-      : { env_sealed: seal.seal(JSON.stringify(env_vars), sealContext.env(row.sandbox_id)) }),
+    ...(env_vars === undefined ? {} : sealedEnv(env_vars, row.sandbox_id, seal)),
     ...(ttl === undefined ? {} : { ttl_s: ttl, expires_at_ms: after(at, ttl) }),
     ...(hard_ttl === undefined ? {} : { hard_ttl_s: hard_ttl, hard_expires_at_ms: after(at, hard_ttl) }),
     ...(idle_ttl === undefined ? {} : { idle_ttl_s: idle_ttl, idle_expires_at_ms: after(at, idle_ttl) }),

@@ -22,9 +22,10 @@ describeOnStores('a deletion', (fresh) => {
     const { db } = await opened(url);
     const rows = await db
       .selectFrom('sandboxes')
-      .select(['env_sealed', 'webhook_secret_sealed', 'webhook_url'])
+      .select(['env_sealed', 'env_names_sealed', 'webhook_secret_sealed', 'webhook_url'])
       .execute();
-    expect(rows).toEqual([{ env_sealed: null, webhook_secret_sealed: '', webhook_url: WEBHOOK.url }]);
+    const cleared = { env_sealed: null, env_names_sealed: null, webhook_secret_sealed: '' };
+    expect(rows).toEqual([{ ...cleared, webhook_url: WEBHOOK.url }]);
   });
 
   it.each([

@@ -5,7 +5,7 @@ import type { OperationInProgress } from '../../../src/manager/sandboxes/houseke
 import { Operations } from '../../../src/manager/sandboxes/operations.ts';
 import type { ManagedSandboxRow } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { eventually } from '../../support/eventually.ts';
-import { rowOf } from '../../support/manager/sandbox-rows.ts';
+import { operationsIn, rowOf } from '../../support/manager/sandbox-rows.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 
 const ELSEWHERE = 'another-machine/1/1';
@@ -40,7 +40,7 @@ describe('an operation', () => {
     const row = rowOf('a', { operation: 'pausing' });
     await store.write((tx) => store.insert(tx, row, operations.lease()));
     const seen = async () => {
-      const [found] = await housekeeping.withOperation(services.clock.moment());
+      const [found] = await operationsIn(housekeeping, services.clock.moment());
       return found as OperationInProgress;
     };
     expect(await seen()).toMatchObject({ operation_owner: services.replica, left_ms: LEASE_MS });
@@ -103,7 +103,7 @@ describe('an operation', () => {
     const operation_until_ms = clock.wallMs() + 3_600_000;
     await store.write((tx) => store.insert(tx, rowOf('a', { ...claiming, operation_until_ms })));
     await recovery.run();
-    const [row] = await housekeeping.withOperation(services.clock.moment());
+    const [row] = await operationsIn(housekeeping, services.clock.moment());
     expect(row).toMatchObject({ operation_owner: ELSEWHERE, left_ms: LEASE_MS });
     await clock.advance(LEASE_MS);
     await recovery.run();

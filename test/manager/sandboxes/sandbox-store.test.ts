@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
+import type { OperationInProgress } from '../../../src/manager/sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from '../../../src/manager/sandboxes/idempotency-store.ts';
 import type { ManagedSandboxRow, NumberedOperation } from '../../../src/manager/sandboxes/sandbox-store.ts';
 import { TRANSITIONS, type Verb } from '../../../src/manager/sandboxes/transitions.ts';
 import { momentAt } from '../../support/manager/manual-time.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
-import { rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
+import { operationsIn, rowOf, storeWith } from '../../support/manager/sandbox-rows.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
 const leaseOf = (owner: string, until_ms = 1_000) => ({ owner, until: momentAt(until_ms).now });
@@ -63,10 +64,10 @@ describeOnStores('the store of sandboxes', (fresh) => {
     ]);
     // It was renewed since it was read.
     expect(await store.takeOver(row, leaseOf('replica_2', 3_000), AT)).toBeNull();
-    const [seen] = await housekeeping.withOperation(AT);
+    const [seen] = await operationsIn(housekeeping, AT);
     const takers = await Promise.all(
       ['replica_2', 'replica_3'].map((owner) =>
-        store.takeOver(seen as ManagedSandboxRow, leaseOf(owner, 3_000), AT),
+        store.takeOver(seen as OperationInProgress, leaseOf(owner, 3_000), AT),
       ),
     );
     const [taker] = takers.filter((taken) => taken !== null);
@@ -76,7 +77,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
     expect(await end(row)).toBeNull();
     expect(taker?.operation_fence).toBeGreaterThan(operation_fence);
     expect(await end(taker as ManagedSandboxRow)).toMatchObject({ status: 'paused', operation: null });
-    expect(await housekeeping.withOperation(AT)).toEqual([]);
+    expect(await operationsIn(housekeeping, AT)).toEqual([]);
   });
 
   it('drops a failed claim together with its key', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EVENT_TYPES } from '../../../src/contract/events.ts';
+import { sealedEnv } from '../../../src/manager/sandboxes/sandbox-row.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../../../src/manager/sandboxes/sandbox-view.ts';
 import { SEAL } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
@@ -88,7 +89,7 @@ describe('a sandbox as the API shows it', () => {
       webhook_url: 'http://consumer.invalid/hook',
       watch_dir: '/work',
       webhook_secret_sealed: SEAL.seal('a-secret', 'sandbox/sbx_1/webhook_secret'),
-      env_sealed: SEAL.seal('{"B":"a-value","A":"a-value"}', 'sandbox/sbx_1/env'),
+      ...sealedEnv({ B: 'a-value', A: 'a-value' }, 'sbx_1', SEAL),
     });
     const view = sandboxView(row, SEAL);
     expect(view.webhook).toEqual({

@@ -1,6 +1,10 @@
 import { onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
-import { HousekeepingStore } from '../../../src/manager/sandboxes/housekeeping-store.ts';
+import type { Moment } from '../../../src/manager/database/database-clock-store.ts';
+import {
+  HousekeepingStore,
+  type OperationInProgress,
+} from '../../../src/manager/sandboxes/housekeeping-store.ts';
 import { type ManagedSandboxRow, SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';
 
 /** A row of a running sandbox. */
@@ -31,6 +35,7 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     watch_ignore: null,
     webhook_events: null,
     env_sealed: null,
+    env_names_sealed: null,
     ttl_s: 0,
     hard_ttl_s: 0,
     idle_ttl_s: 0,
@@ -53,4 +58,14 @@ export async function storeWith(url: string, ...rows: ManagedSandboxRow[]) {
   const store = new SandboxStore(database);
   for (const row of rows) await store.write((tx) => store.insert(tx, row));
   return { store, housekeeping: new HousekeepingStore(database.db), database };
+}
+
+/** All operations in progress. */
+export async function operationsIn(
+  housekeeping: HousekeepingStore,
+  at: Moment,
+): Promise<OperationInProgress[]> {
+  const found: OperationInProgress[] = [];
+  for await (const page of housekeeping.operations(() => at)) found.push(...page);
+  return found;
 }

@@ -58,6 +58,7 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .addColumn('webhook_secret_sealed', 'text')
     .addColumn('watch_dir', 'text')
     .addColumn('env_sealed', 'text')
+    .addColumn('env_names_sealed', 'text')
     .addColumn('ttl_s', 'bigint', (column) => column.notNull())
     .addColumn('hard_ttl_s', 'bigint', (column) => column.notNull())
     .addColumn('expires_at_ms', 'bigint')
@@ -76,31 +77,30 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .addColumn('idle_expires_at_ms', 'bigint')
     .addColumn('persistence', 'text')
     .execute();
-  await createIndex(db, 'sandboxes', 'sandboxes_team', ['team_id', 'created_at_ms'], 'deleted_at_ms is null');
+  // A list finds its page and its count in this index alone, whatever it filters by; the sums by status too.
+  await createIndex(
+    db,
+    'sandboxes',
+    'sandboxes_team',
+    ['team_id', 'created_at_ms', 'sandbox_id', 'status', 'template_id'],
+    'deleted_at_ms is null',
+  );
   await createIndex(db, 'sandboxes', 'sandboxes_active', ['team_id'], "status in ('starting', 'running')");
-  await createIndex(db, 'sandboxes', 'sandboxes_operation', ['operation_until_ms'], 'operation is not null');
-  await createIndex(db, 'sandboxes', 'sandboxes_expiry', ['expires_at_ms'], 'expires_at_ms is not null');
   await createIndex(
     db,
     'sandboxes',
-    'sandboxes_hard_expiry',
-    ['hard_expires_at_ms'],
-    'hard_expires_at_ms is not null',
+    'sandboxes_up',
+    ['sandbox_id', 'operation'],
+    "status in ('running', 'paused')",
   );
-  await createIndex(
-    db,
-    'sandboxes',
-    'sandboxes_idle_expiry',
-    ['idle_expires_at_ms'],
-    'idle_expires_at_ms is not null',
-  );
-  await createIndex(
-    db,
-    'sandboxes',
-    'sandboxes_terminating',
-    ['updated_at_ms'],
-    "status = 'terminating' and deleted_at_ms is null",
-  );
+  await createIndex(db, 'sandboxes', 'sandboxes_operation', ['sandbox_id'], 'operation is not null');
+  for (const [name, time, statuses] of [
+    ['sandboxes_expiry', 'expires_at_ms', "status = 'running'"],
+    ['sandboxes_idle_expiry', 'idle_expires_at_ms', "status = 'running'"],
+    ['sandboxes_hard_expiry', 'hard_expires_at_ms', "status in ('running', 'paused', 'failed')"],
+  ] as const) {
+    await createIndex(db, 'sandboxes', name, [time], `${time} is not null and ${statuses}`);
+  }
   await createIndex(db, 'sandboxes', 'sandboxes_deleted', ['deleted_at_ms'], 'deleted_at_ms is not null');
   await db.schema
     .createTable('sandbox_metadata')
@@ -130,6 +130,7 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .addPrimaryKeyConstraint('idempotency_keys_key', ['team_id', 'key'])
     .execute();
   await createIndex(db, 'idempotency_keys', 'idempotency_keys_age', ['created_at_ms']);
+  await createIndex(db, 'idempotency_keys', 'idempotency_keys_sandbox', ['sandbox_id']);
 }
 
 /** Webhook records, their attempts, and the leases of endpoints. */
@@ -161,7 +162,9 @@ async function createOutbox(db: Kysely<Tables>, dialect: Dialect): Promise<void>
   await createIndex(db, 'outbox', 'outbox_age', ['created_at_ms'], 'due_ms is not null');
   await createIndex(db, 'outbox', 'outbox_finished', ['finished_at_ms'], 'due_ms is null');
   await createIndex(db, 'outbox', 'outbox_team', ['team_id', 'id']);
-  await createIndex(db, 'outbox', 'outbox_team_state', ['team_id', 'state', 'id']);
+  for (const filter of ['state', 'event_type', 'sandbox_id', 'endpoint'] as const) {
+    await createIndex(db, 'outbox', `outbox_team_${filter}`, ['team_id', filter, 'id']);
+  }
   await db.schema
     .createTable('outbox_attempts')
     .addColumn('record_id', 'bigint', (column) => column.notNull())
@@ -286,6 +289,7 @@ async function createUsage(db: Kysely<Tables>, dialect: Dialect): Promise<void> 
     .addColumn('recorded_at_ms', 'bigint', (column) => column.notNull())
     .execute();
   await createIndex(db, 'usage_windows', 'usage_windows_order', ['team_id', 'xid', 'seq']);
+  await createIndex(db, 'usage_windows', 'usage_windows_type', ['team_id', 'window_type', 'xid', 'seq']);
   await db.schema
     .createTable('network_positions')
     .addColumn('sandbox_id', 'text', (column) => column.primaryKey())
