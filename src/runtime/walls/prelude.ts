@@ -11,7 +11,7 @@ import type { SandboxFiles } from '../local/sandbox-files.ts';
  */
 const SCRIPT = `set -e
 stage=$1 table=$2 data=$3; shift 3
-mount --bind -o ro /dev /dev
+mount --rbind -o ro /dev /dev
 mount -t tmpfs -o mode=0755,size=64k,nosuid,nodev,noexec tmpfs "$stage"
 printf %s "$table" > "$stage/table"
 mount --all --fstab "$stage/table"
