@@ -44,7 +44,7 @@ export const NETWORK_REASON = `${NOT_COUNTED}; ${POLICIES_UNKNOWN}`;
 export const NEEDED_RIGHTS: Record<string, readonly string[]> = {
   pods: ['create', 'delete', 'get', 'list', 'watch'],
   'pods/resize': ['patch'],
-  persistentvolumeclaims: ['create', 'delete', 'get', 'list', 'patch'],
+  persistentvolumeclaims: ['create', 'delete', 'get', 'list', 'patch', 'watch'],
   secrets: ['create', 'delete', 'get'],
   // Why a volume is not made is told nowhere else.
   events: ['list'],

@@ -26,24 +26,20 @@ import type {
 } from '../runtime.ts';
 import { ClusterClient } from './api/cluster-client.ts';
 import { clusterAccess } from './api/config-file.ts';
-import type { ObjectList, VolumeClaim } from './api/objects.ts';
 import { checkCluster, NETWORK_REASON } from './cluster-check.ts';
 import { knownInjection } from './injection.ts';
 import { Keepers } from './keepers.ts';
 import type { PodSettings } from './manifests.ts';
-import { MANAGED_SELECTOR } from './names.ts';
 import { PersistentRoots } from './persistent-roots.ts';
 import { PodEgress } from './pod-egress.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
 import { Pool } from './pool.ts';
-import { foundIn, Records } from './records.ts';
+import { Records } from './records.ts';
 import { RunningSandboxes } from './running-sandboxes.ts';
 import { KubernetesBuilder, templateOf } from './sandbox-builder.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
-
-/** Claims in one answer of the cluster. */
-const LIST_PAGE = 500;
+import { VolumeClaims } from './volume-claims.ts';
 
 /** How a `KubernetesRuntime` is configured. */
 export interface KubernetesOptions {
@@ -85,6 +81,7 @@ export class KubernetesRuntime implements Runtime {
   readonly #check: () => Promise<string[]>;
   #limitations: string[] = [];
   readonly #pods: Pods;
+  readonly #claims: VolumeClaims;
   readonly #records: Records;
   readonly #keepers: Keepers;
   readonly #builder: KubernetesBuilder;
@@ -101,6 +98,7 @@ export class KubernetesRuntime implements Runtime {
     this.#client = client;
     const pods = new Pods(client, clock);
     this.#pods = pods;
+    this.#claims = new VolumeClaims(client, clock, log);
     const records = new Records(client);
     this.#records = records;
     this.#keepers = new Keepers(client, pods, records, clock);
@@ -132,6 +130,8 @@ export class KubernetesRuntime implements Runtime {
   /** Checks that the cluster answers and allows what is needed. Throws StartError. */
   async start(): Promise<void> {
     this.#limitations = await this.#check();
+    this.#pods.start();
+    this.#claims.start();
     await this.#schedule.start();
   }
 
@@ -140,7 +140,7 @@ export class KubernetesRuntime implements Runtime {
 
   /** Closes its connections to the cluster; what waits in pools is left to other replicas. Idempotent. */
   async stop(): Promise<void> {
-    await this.#schedule.stop();
+    await Promise.all([this.#pods.stop(), this.#claims.stop(), this.#schedule.stop()]);
     this.#egress.stop();
     this.#client.close();
   }
@@ -227,7 +227,8 @@ export class KubernetesRuntime implements Runtime {
 
   /** Whether the sandbox's containers run, as their node has last said. */
   async liveness(sandbox_id: string): Promise<Liveness> {
-    const recent = await this.#pods.readRecent(await this.#records.nameOf(sandbox_id));
+    const name = this.#claims.nameOf(sandbox_id) ?? (await this.#records.nameOf(sandbox_id));
+    const recent = await this.#pods.readRecent(name);
     if (recent === null || !isUp(recent)) return this.#running.liveness(sandbox_id);
     // Another manager may have made the sandbox, and may have died since.
     this.#egress.openTo(sandbox_id, recent.metadata);
@@ -244,18 +245,9 @@ export class KubernetesRuntime implements Runtime {
     return true;
   }
 
-  /** The ids of all sandboxes that have a volume claim in the namespace, read a page at a time. */
+  /** The ids of all sandboxes that have a volume claim in the namespace. See `VolumeClaims.ids`. */
   async list(): Promise<string[]> {
-    const ids: string[] = [];
-    for (let next = ''; ; ) {
-      const query = `labelSelector=${MANAGED_SELECTOR}&limit=${LIST_PAGE}${next}`;
-      const path = `${this.#client.path('persistentvolumeclaims')}?${query}`;
-      const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
-      ids.push(...(list?.items ?? []).flatMap((claim) => foundIn(claim)?.record.sandbox_id ?? []));
-      const more = list?.metadata.continue;
-      if (!more) return ids;
-      next = `&continue=${encodeURIComponent(more)}`;
-    }
+    return this.#claims.ids();
   }
 
   /** From the record in its volume claim. */

@@ -45,6 +45,11 @@ export function labelsOf(sandbox_id: string): Record<string, string> {
   return { ...MANAGED, ...(LABEL_VALUE.test(sandbox_id) ? { [ID_LABEL]: sandbox_id } : {}) };
 }
 
+/** The sandbox that an object's labels name; null where they name none. */
+export function sandboxIdIn({ labels }: { labels?: Record<string, string> }): string | null {
+  return labels?.[ID_LABEL] ?? null;
+}
+
 /** The changes of a claim's labels by which a sandbox takes it from a pool. */
 export function takenLabels(sandbox_id: string): Record<string, string | null> {
   return { ...labelsOf(sandbox_id), [TAKEN_LABEL]: objectName(sandbox_id), [POOL_LABEL]: null };

@@ -1,6 +1,6 @@
 import { invalidField } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
-import type { LabelSelector, NetworkPolicy, ObjectList } from './api/objects.ts';
+import type { LabelSelector, NetworkPolicy } from './api/objects.ts';
 import { BLOCK_ALL_LABEL, MANAGED } from './names.ts';
 
 const GROUP = 'networking.k8s.io';
@@ -24,10 +24,8 @@ export async function whyNotBlocked(
   labels: Record<string, string> = MANAGED,
 ): Promise<string | null> {
   try {
-    const list = await client.get<ObjectList<NetworkPolicy>>(
-      client.path('networkpolicies', undefined, GROUP),
-    );
-    return gapIn(list?.items ?? [], { ...labels, ...BLOCK_ALL_LABEL });
+    const policies = await client.list<NetworkPolicy>(client.path('networkpolicies', undefined, GROUP));
+    return gapIn(policies, { ...labels, ...BLOCK_ALL_LABEL });
   } catch (error) {
     if (!(error instanceof ClusterRefusal) || error.status !== 403) throw error;
     return `the manager lacks the right to list networkpolicies of ${GROUP}`;

@@ -1,9 +1,10 @@
 import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
-import type { ObjectList, Pod } from './api/objects.ts';
+import { ObjectWatch } from './api/object-watch.ts';
+import type { Pod } from './api/objects.ts';
 import { MANAGED_SELECTOR } from './names.ts';
-import { isUnheard, podStart } from './pod-state.ts';
+import { isUnheard, podStart, slimPod } from './pod-state.ts';
 
 /** How long a Pod may take to start, image and volume included, in ms. */
 const START_TIMEOUT_MS = 120_000;
@@ -11,18 +12,21 @@ const UNHEARD_TIMEOUT_MS = 5_000;
 const POLL_MS = 100;
 /** How long a watch is believed that says nothing: its connection may be gone without a word. */
 const WATCH_MAX_MS = 30_000;
-/** How old an answer about all Pods may be that says that one is well. */
-const LIST_AGE_MAX_MS = 1_000;
+/** Pods in one answer, which are 13 kB each: larger ones hold up the thread that parses them, and cost 100 MB of memory more. */
+const LIST_PAGE = 25;
 
 /** The Pods of sandboxes. */
 export class Pods {
   readonly #client: ClusterClient;
   readonly #clock: Clock;
-  #listed: { at_ms: number; pods: Promise<Map<string, Pod>> } | null = null;
+  readonly #watch: ObjectWatch<Pod, Pod>;
 
   constructor(client: ClusterClient, clock: Clock) {
     this.#client = client;
     this.#clock = clock;
+    const path = `${client.path('pods')}?labelSelector=${MANAGED_SELECTOR}`;
+    const followed = { client, clock, path, form: 'whole', page: LIST_PAGE, keep: slimPod } as const;
+    this.#watch = new ObjectWatch(followed);
   }
 
   /** A Pod as it is now; null if there is none. */
@@ -30,19 +34,19 @@ export class Pods {
     return this.#client.get<Pod>(this.#client.path('pods', name));
   }
 
-  /** A Pod as it was at most a second ago: many questions at once are one for the cluster. */
+  /** A Pod as the cluster has last told it, without what nobody reads; null if it has told of none. Throws `unavailable`. */
   async readRecent(name: string): Promise<Pod | null> {
-    const now_ms = this.#clock.monotonicMs();
-    if (this.#listed === null || now_ms - this.#listed.at_ms > LIST_AGE_MAX_MS) {
-      this.#listed = { at_ms: now_ms, pods: this.#list() };
-    }
-    return (await this.#listed.pods).get(name) ?? null;
+    return (await this.#watch.known()).get(name) ?? null;
   }
 
-  async #list(): Promise<Map<string, Pod>> {
-    const path = `${this.#client.path('pods')}?labelSelector=${MANAGED_SELECTOR}`;
-    const list = await this.#client.get<ObjectList<Pod>>(path);
-    return new Map((list?.items ?? []).map((pod) => [pod.metadata.name, pod]));
+  /** Begins to follow all of them. Idempotent. */
+  start(): void {
+    this.#watch.start();
+  }
+
+  /** Follows them no more. Idempotent. */
+  async stop(): Promise<void> {
+    await this.#watch.stop();
   }
 
   /** Makes a Pod. Throws `capacity_exhausted` where the namespace may have no more. */

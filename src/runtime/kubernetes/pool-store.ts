@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { kernelRandom } from '../../base/entropy.ts';
 import type { SandboxTemplate, TemplatePool } from '../../contract/templates.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
-import type { Meta, ObjectList, VolumeClaim } from './api/objects.ts';
+import type { KubernetesObject, Meta, VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import { claimManifest, type PodSettings, podManifest, secretManifest } from './manifests.ts';
 import { MANAGED, POOL_LABEL, selectorOf } from './names.ts';
@@ -55,8 +55,8 @@ export class PoolStore {
   async list(key: string | null): Promise<Meta[]> {
     const selector = key === null ? POOL_LABEL : selectorOf({ [POOL_LABEL]: key });
     const path = `${this.#client.path('persistentvolumeclaims')}?labelSelector=${selector}`;
-    const list = await this.#client.get<ObjectList<VolumeClaim>>(path);
-    return (list?.items ?? []).map(({ metadata }) => metadata);
+    const claims = await this.#client.list<KubernetesObject>(path, 'metadata');
+    return claims.map(({ metadata }) => metadata);
   }
 
   /** Makes one more. */

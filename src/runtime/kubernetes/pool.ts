@@ -164,6 +164,9 @@ export class Pool implements Job {
   async #stateOf(entry: Meta): Promise<'ready' | 'starting' | { failed: string }> {
     const { client, pods } = this.#parts;
     const age_ms = this.#ageMs(entry);
+    const recent = await pods.readRecent(entry.name);
+    if (recent !== null && isUp(recent) && podStart(recent).state === 'up') return 'ready';
+    // What is to be removed is looked at as it is now.
     const pod = await pods.read(entry.name);
     if (pod === null) return age_ms > MADE_WITHIN_MS ? { failed: 'it was removed' } : 'starting';
     const start = podStart(pod);

@@ -1,7 +1,7 @@
 import { ApiError } from '../../contract/errors.ts';
 import type { Persistence } from '../../contract/sandboxes.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
-import type { Meta, ObjectList, VolumeClaim } from './api/objects.ts';
+import type { KubernetesObject, Meta, VolumeClaim } from './api/objects.ts';
 import { objectName, RECORD_ANNOTATION, takenLabels, takenSelector } from './names.ts';
 
 /** Names that are remembered; any can be asked for again. */
@@ -28,6 +28,8 @@ export interface KubernetesRecord {
   /** The highest number of an operation on it that a replica has taken over; missing before the first. */
   taken_by?: number;
 }
+
+const STATES = new Set<string>(['creating', 'created', 'ending', 'ended', 'removing']);
 
 /** A record as it was read: a change of it holds only if nobody else has changed it since. */
 export interface FoundRecord {
@@ -56,7 +58,7 @@ export class Records {
     const name = this.#known.get(sandbox_id) ?? objectName(sandbox_id);
     const claim = await this.#client.get<VolumeClaim>(this.#client.path('persistentvolumeclaims', name));
     const query = `${claims}?labelSelector=${takenSelector(sandbox_id)}`;
-    const others = claim ? [claim] : ((await this.#client.get<ObjectList<VolumeClaim>>(query))?.items ?? []);
+    const others = claim ? [claim] : await this.#client.list<KubernetesObject>(query, 'metadata');
     const found = others.map(foundIn).find((each) => each?.record.sandbox_id === sandbox_id) ?? null;
     if (found === null) this.#known.delete(sandbox_id);
     else this.#remember(sandbox_id, found.claim.name);
@@ -136,8 +138,30 @@ export function takenBy(found: FoundRecord | null): number {
   return found?.record.taken_by ?? 0;
 }
 
-/** The record in a claim; null for a claim of somebody else. */
-export function foundIn({ metadata }: VolumeClaim): FoundRecord | null {
+/** Somebody has changed a record so that it is none: nothing is done by it, and it is not taken for missing. */
+export class DamagedRecord extends ApiError {
+  constructor(claim: Meta) {
+    super('internal_error', `The record of the sandbox in the volume claim ${claim.name} is damaged.`);
+  }
+}
+
+/** The record in a claim; null for a claim of somebody else. Throws DamagedRecord. */
+export function foundIn({ metadata }: KubernetesObject): FoundRecord | null {
   const text = metadata.annotations?.[RECORD_ANNOTATION];
-  return text === undefined ? null : { record: JSON.parse(text) as KubernetesRecord, claim: metadata };
+  if (text === undefined) return null;
+  const record = recordIn(text);
+  if (record === null) throw new DamagedRecord(metadata);
+  return { record, claim: metadata };
+}
+
+/** What of a record all else depends on: the rest may be missing in an older one. */
+function recordIn(text: string): KubernetesRecord | null {
+  try {
+    const record = JSON.parse(text) as Partial<KubernetesRecord> | null;
+    const { sandbox_id, team_id, template, state } = record ?? {};
+    const is_whole = [sandbox_id, team_id, template].every((each) => typeof each === 'string' && each !== '');
+    return is_whole && STATES.has(state as string) ? (record as KubernetesRecord) : null;
+  } catch {
+    return null;
+  }
 }

@@ -120,7 +120,7 @@ export class KubernetesEnder {
     const { claim } = found;
     const [pod, key] = await Promise.all([
       pods.read(claim.name),
-      client.get(client.path('secrets', claim.name)),
+      client.metadata(client.path('secrets', claim.name)),
     ]);
     if (pod !== null && hasEnded(pod) && hasKeeper(pod) && key !== null) return keepers.of(sandbox_id);
     await begin('kill the Pod');

@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '../../base/clock.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
-import type { ClusterEvent, ObjectList } from './api/objects.ts';
+import type { ClusterEvent } from './api/objects.ts';
 
 /** Most volumes are there sooner: then nothing is asked. */
 const ASK_EVERY_MS = 2_000;
@@ -36,10 +36,10 @@ export async function volumeProblemOf(client: ClusterClient, claim: string): Pro
   const selector = encodeURIComponent(
     `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${claim}`,
   );
-  const list = await client
-    .get<ObjectList<ClusterEvent>>(`${client.path('events')}?fieldSelector=${selector}`)
-    .catch(() => null); // asked again
-  return volumeProblem(list?.items ?? []);
+  const events = await client
+    .list<ClusterEvent>(`${client.path('events')}?fieldSelector=${selector}`)
+    .catch(() => []); // asked again
+  return volumeProblem(events);
 }
 
 /** What `started` resolves with. Rejects as it does, and as soon as the volume of a claim is known not to be made. */

@@ -151,7 +151,8 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     await runtime.create(spec('evicted', { ...webhook(consumer.url), ...SMALL }));
     const { event_id } = await ask(runtime, 'evicted', 'POST', '/webhook/publish', { payload: {} });
     cluster.kubectl('-n', NAMESPACE, 'delete', 'pod', objectName('evicted'), '--grace-period=1');
-    expect([await runtime.liveness('evicted'), await runtime.inspect('evicted')]).toEqual(['lost', 'lost']);
+    await eventually(async () => expect(await runtime.liveness('evicted')).toBe('lost'));
+    expect(await runtime.inspect('evicted')).toBe('lost');
     expect(await runtime.end('evicted')).toEqual({ outcome: 'lost' });
     const { records, lost } = await undeliveredRecord(runtime, 'evicted');
     expect([records.map((each) => each.event_id).includes(event_id), lost]).toEqual([true, 0]);
@@ -267,7 +268,7 @@ describe.skipIf(why_not !== null)('on a real cluster, with exactly the rights of
     const [entry = ''] = names();
     const claim = await client.get<VolumeClaim>(client.path('persistentvolumeclaims', entry));
     const record = (sandbox_id: string) =>
-      ({ sandbox_id, state: 'creating', template: 'default' }) as KubernetesRecord;
+      ({ sandbox_id, team_id: 'team_a', state: 'creating', template: 'default' }) as KubernetesRecord;
     const taken = await Promise.all(
       ['a', 'b'].map((id) => new Records(client).take((claim as VolumeClaim).metadata, record(id))),
     );

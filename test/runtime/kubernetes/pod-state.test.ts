@@ -1,6 +1,15 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Pod } from '../../../src/runtime/kubernetes/api/objects.ts';
-import { hasEnded, hasKeeper, isSilent, isUp, podStart } from '../../../src/runtime/kubernetes/pod-state.ts';
+import type { ContainerStatus, Pod } from '../../../src/runtime/kubernetes/api/objects.ts';
+import { WEBHOOK_ANNOTATION } from '../../../src/runtime/kubernetes/names.ts';
+import {
+  hasEnded,
+  hasKeeper,
+  isSilent,
+  isUp,
+  podStart,
+  slimPod,
+} from '../../../src/runtime/kubernetes/pod-state.ts';
 
 const RUNNING = { running: {} };
 const ENDED = { terminated: { exitCode: 137 } };
@@ -85,4 +94,47 @@ it('a Pod is silent only if it ran and its node is not heard of', () => {
   const on = (status: 'True' | 'False', sandbox: object) =>
     isSilent(pod({ phase: 'Running', ...ready(status), containerStatuses: containers(sandbox) }));
   expect([on('False', RUNNING), on('True', RUNNING), on('False', ENDED)]).toEqual([true, false, false]);
+});
+
+const text = fc.constantFrom('', 'Unschedulable', 'ErrImagePull', '0/3 nodes', 'waiting for a volume');
+const state = fc.oneof(
+  fc.constant({}),
+  fc.record({ running: fc.record({ startedAt: text }) }),
+  fc.record({ waiting: fc.record({ reason: text, message: text }) }),
+  fc.record({ terminated: fc.record({ exitCode: fc.constantFrom(0, 1), reason: text, message: text }) }),
+);
+const statuses = fc.array(
+  fc.record({ name: fc.constantFrom('sandbox', 'keeper', 'program'), state, imageID: text }),
+  { maxLength: 3 },
+) as fc.Arbitrary<ContainerStatus[]>;
+const conditions = fc.array(
+  fc.record({
+    type: fc.constantFrom('Ready', 'PodScheduled', 'Initialized'),
+    status: fc.constantFrom('True', 'False', 'Unknown'),
+    reason: text,
+    message: text,
+  }),
+  { maxLength: 3 },
+);
+
+it('what is kept of a Pod says of it what the whole says', () => {
+  fc.assert(
+    fc.property(
+      fc.record({
+        phase: fc.constantFrom('Pending', 'Running', 'Succeeded', 'Failed'),
+        podIP: fc.constantFrom('', '10.0.0.1'),
+        ...{ conditions, containerStatuses: statuses, initContainerStatuses: statuses },
+        ...{ reason: text, message: text },
+      }),
+      fc.boolean(),
+      (status, is_going) => {
+        const whole = pod(status as Pod['status'], is_going ? 'now' : undefined);
+        whole.metadata.annotations = { other: 'x', [WEBHOOK_ANNOTATION]: 'host:443' };
+        const slim = slimPod(whole);
+        const said = (of: Pod) => [podStart(of), isUp(of), isSilent(of), hasEnded(of), hasKeeper(of)];
+        expect(said(slim)).toEqual(said(whole));
+        expect(slim.metadata.annotations).toEqual({ [WEBHOOK_ANNOTATION]: 'host:443' });
+      },
+    ),
+  );
 });

@@ -16,6 +16,8 @@ export interface Asked {
   /** `pods`, `secrets` …: the kind in the path. */
   kind: string;
   query: URLSearchParams;
+  /** What form of answer it asked for. */
+  accept: string;
   body: Stored;
 }
 
@@ -31,6 +33,12 @@ interface Stored {
 
 /** An answer to a request instead of the usual one; null: the usual one. */
 export type Odd = (asked: Asked, response: ServerResponse) => boolean;
+
+interface Watch {
+  kind: string;
+  query: URLSearchParams;
+  response: ServerResponse;
+}
 
 const NAMESPACE = 'here';
 
@@ -52,9 +60,10 @@ export class FakeApi {
   /** The network policies of its namespace: those of the manifests. */
   policies = manifestPolicies();
   readonly #objects = new Map<string, Stored>();
-  /** Open watches, which are told of what is removed. */
-  readonly #watches = new Set<ServerResponse>();
-  readonly #deleted: string[] = [];
+  /** Open watches, which are told of what is made, changed and removed. */
+  readonly #watches = new Set<Watch>();
+  /** What has happened: a watch that begins at no version that this server gave is told all removals. */
+  readonly #deleted: { key: string; object: Stored }[] = [];
   #version = 1;
 
   private constructor(port: number, ca: string) {
@@ -95,7 +104,8 @@ export class FakeApi {
     const { pathname, searchParams: query } = new URL(request.url ?? '', 'https://api');
     const [kind = '', name] = pathname.replace(/^.*?\/namespaces\/[^/]+\//, '').split('/');
     const body = request.method === 'GET' ? {} : ((await json(request)) as Stored);
-    const asked = { method: request.method ?? '', kind: kind || 'reviews', query, body };
+    const { accept = '' } = request.headers;
+    const asked = { method: request.method ?? '', kind: kind || 'reviews', query, accept, body };
     this.asked.push(asked);
     if (this.odd(asked, response)) return;
     const send = (value: object) => void response.end(JSON.stringify(value));
@@ -105,21 +115,22 @@ export class FakeApi {
     if (request.method === 'POST') return send(this.#made(key, body, query.has('dryRun')));
     if (request.method === 'GET' && name === undefined) {
       if (query.has('watch')) {
-        this.#watches.add(response);
+        const watch: Watch = { kind, query, response };
+        this.#watches.add(watch);
+        response.on('close', () => this.#watches.delete(watch));
         response.flushHeaders();
-        for (const line of this.#deleted) response.write(line);
+        for (const { key: gone, object } of this.#deleted) this.#tell('DELETED', gone, object, [watch]);
         return;
       }
       const items = kind === 'networkpolicies' ? this.policies : this.#listed(kind, query);
-      return send({ metadata: { resourceVersion: '1' }, items });
+      return send({ metadata: { resourceVersion: String(this.#version) }, items });
     }
     const found = this.#objects.get(key);
     if (found === undefined) return void refuse(response, 404, 'NotFound', `${key} not found`);
     if (request.method === 'DELETE') {
       this.#objects.delete(key);
-      const line = `${JSON.stringify({ type: 'DELETED', object: found })}\n`;
-      this.#deleted.push(line);
-      for (const watch of this.#watches) watch.write(line);
+      this.#deleted.push({ key, object: found });
+      this.#tell('DELETED', key, found);
     }
     if (request.method === 'PATCH') {
       const { annotations, resourceVersion } = body.metadata ?? {};
@@ -128,18 +139,27 @@ export class FakeApi {
       }
       found.metadata = { ...found.metadata, ...(annotations ? { annotations } : {}) };
       found.metadata.resourceVersion = String(this.#version++);
+      this.#tell('MODIFIED', key, found);
     }
     send(found);
   }
 
+  /** The watches that are open. */
+  get watches(): number {
+    return this.#watches.size;
+  }
+
+  /** Tells open watches of an object, where they have asked for such. */
+  #tell(type: string, key: string, object: Stored, watches: Iterable<Watch> = this.#watches): void {
+    for (const { kind, query, response } of watches) {
+      if (!key.startsWith(`${kind}/`) || !isChosen(object, query)) continue;
+      response.write(`${JSON.stringify({ type, object })}\n`);
+    }
+  }
+
   #listed(kind: string, query: URLSearchParams): Stored[] {
-    const wanted = (query.get('labelSelector') ?? '').split(',').filter(Boolean);
-    const isWanted = ({ metadata: { labels = {} } = {} }: Stored) => {
-      const pairs = Object.entries(labels).map((pair) => pair.join('='));
-      return wanted.every((each) => each in labels || pairs.includes(each));
-    };
     return [...this.#objects].flatMap(([key, each]) =>
-      key.startsWith(`${kind}/`) && isWanted(each) ? [each] : [],
+      key.startsWith(`${kind}/`) && isChosen(each, query) ? [each] : [],
     );
   }
 
@@ -150,7 +170,19 @@ export class FakeApi {
       resourceVersion: String(this.#version++),
     };
     const made = { ...body, metadata, status: {} };
-    if (!is_dry_run) this.#objects.set(key, made);
+    if (is_dry_run) return made;
+    this.#objects.set(key, made);
+    this.#tell('ADDED', key, made);
     return made;
   }
+}
+
+/** Whether a query's selectors choose an object. */
+function isChosen({ metadata: { name, labels = {} } = {} }: Stored, query: URLSearchParams): boolean {
+  const [, named] = /^metadata\.name=(.*)$/.exec(query.get('fieldSelector') ?? '') ?? [];
+  const wanted = (query.get('labelSelector') ?? '').split(',').filter(Boolean);
+  const pairs = Object.entries(labels).map((pair) => pair.join('='));
+  const has = (each: string) => each in labels || pairs.includes(each);
+  const is_chosen = wanted.every((each) => (each.startsWith('!') ? !has(each.slice(1)) : has(each)));
+  return is_chosen && (named === undefined || named === name);
 }

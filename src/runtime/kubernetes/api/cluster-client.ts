@@ -5,12 +5,32 @@ import { text } from 'node:stream/consumers';
 import { runTime, systemClock } from '../../../base/clock.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { ClusterAccess } from './config-file.ts';
-import type { WatchEvent } from './objects.ts';
+import type { KubernetesObject, ObjectList, WatchEvent } from './objects.ts';
 
 /** How long the cluster's API may take to answer, in ms. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const CONNECTIONS_MAX = 64;
+/** Objects in one answer of the cluster, where they are small. */
+export const LIST_PAGE = 500;
 const MESSAGE_MAX = 1_024;
+
+/** What of objects is answered: `whole`, or their `metadata` alone, whatever else they hold. */
+export type Form = 'whole' | 'metadata';
+
+/** Source: Kubernetes, "Metadata-only fetches". */
+const ACCEPT = {
+  whole: 'application/json',
+  metadata: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+  list: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+};
+
+/** How a watch is asked for. `timeout_s`: when the server ends it, having marked how far it came; missing: never. */
+interface WatchOptions {
+  form?: Form;
+  timeout_s?: number;
+  /** Called once the server has begun to answer. */
+  onOpen?: () => void;
+}
 
 /** The cluster's API has refused a request. */
 export class ClusterRefusal extends Error {
@@ -28,6 +48,12 @@ export class ClusterRefusal extends Error {
 /** Whether a refusal's message is that of a quota of the namespace. */
 export function isQuota(message: string): boolean {
   return /exceeded quota/.test(message);
+}
+
+/** What is sent, and what is to be answered. */
+interface ContentTypes {
+  type?: string;
+  accept?: string;
 }
 
 /** Requests of one namespace's objects. Each throws ClusterRefusal, and `unavailable` where the API does not answer. */
@@ -59,9 +85,35 @@ export class ClusterClient {
     return name === undefined ? folder : `${folder}/${encodeURIComponent(name)}`;
   }
 
-  /** The object or list at a path; null where there is none. */
+  /** The object at a path; null where there is none. */
   async get<Kind>(path: string): Promise<Kind | null> {
     return this.#orNull(this.send<Kind>('GET', path));
+  }
+
+  /** The same without its content, as of a secret that nobody needs to read. */
+  async metadata(path: string): Promise<KubernetesObject | null> {
+    return this.#orNull(this.send<KubernetesObject>('GET', path, undefined, { accept: ACCEPT.metadata }));
+  }
+
+  /** The objects at a path, which may have a query, as they are at one moment; `page`: how many are in an answer at most. */
+  async *pages<Kind>(path: string, { page, form }: { page: number; form: Form }) {
+    const first = `${path}${path.includes('?') ? '&' : '?'}limit=${page}`;
+    const accept = form === 'metadata' ? ACCEPT.list : ACCEPT.whole;
+    for (let asked = first; ; ) {
+      const list = await this.#orNull(this.send<ObjectList<Kind>>('GET', asked, undefined, { accept }));
+      if (list === null) return;
+      yield { metadata: list.metadata, items: list.items ?? [] };
+      const more = list.metadata.continue;
+      if (!more) return;
+      asked = `${first}&continue=${encodeURIComponent(more)}`;
+    }
+  }
+
+  /** All of them at once, for lists that are short. */
+  async list<Kind>(path: string, form: Form = 'whole'): Promise<Kind[]> {
+    const all: Kind[] = [];
+    for await (const { items } of this.pages<Kind>(path, { page: LIST_PAGE, form })) all.push(...items);
+    return all;
   }
 
   /** Creates an object; refused with `AlreadyExists` if there is one of its name. */
@@ -76,7 +128,7 @@ export class ClusterClient {
 
   /** The same for a list of which entries are known by their names. Source: Kubernetes, "strategic merge patch". */
   async strategicPatch<Kind>(path: string, change: object): Promise<Kind> {
-    return this.send<Kind>('PATCH', path, change, 'application/strategic-merge-patch+json');
+    return this.send<Kind>('PATCH', path, change, { type: 'application/strategic-merge-patch+json' });
   }
 
   /**
@@ -96,21 +148,28 @@ export class ClusterClient {
   }
 
   /** Sends a request and reads the JSON of its answer. */
-  async send<Kind>(method: string, path: string, body?: object, type?: string): Promise<Kind> {
+  async send<Kind>(method: string, path: string, body?: object, types: ContentTypes = {}): Promise<Kind> {
     const over = new AbortController();
     const limit = runTime(systemClock).after(ANSWER_TIMEOUT_MS, () => over.abort());
     try {
-      return objectIn<Kind>(await read(await this.open(method, path, body, over.signal, type)));
+      return objectIn<Kind>(await read(await this.open(method, path, body, over.signal, types)));
     } finally {
       limit.cancel();
     }
   }
 
   /** What happens to objects after a version, until `signal`, the server, or a failure ends it. */
-  async *watch<Kind>(path: string, version: string, signal: AbortSignal): AsyncGenerator<WatchEvent<Kind>> {
-    const query = `${path.includes('?') ? '&' : '?'}watch=true&resourceVersion=${version}`;
-    const response = await this.open('GET', path + query, undefined, signal);
+  async *watch<Kind>(
+    path: string,
+    version: string,
+    signal: AbortSignal,
+    { form = 'whole', timeout_s, onOpen }: WatchOptions = {},
+  ): AsyncGenerator<WatchEvent<Kind>> {
+    const lasts = timeout_s === undefined ? '' : `&allowWatchBookmarks=true&timeoutSeconds=${timeout_s}`;
+    const query = `${path.includes('?') ? '&' : '?'}watch=true&resourceVersion=${version}${lasts}`;
+    const response = await this.open('GET', path + query, undefined, signal, { accept: ACCEPT[form] });
     try {
+      onOpen?.();
       for await (const line of createInterface({ input: response })) {
         const event = parsed(line) as WatchEvent<Kind>;
         objectOf(event?.object);
@@ -129,8 +188,10 @@ export class ClusterClient {
     path: string,
     body: object | undefined,
     signal: AbortSignal,
-    type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+    types: ContentTypes = {},
   ): Promise<IncomingMessage> {
+    const { accept = ACCEPT.whole } = types;
+    const { type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' } = types;
     const token = this.#access.token();
     const content = body === undefined ? null : JSON.stringify(body);
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -139,7 +200,7 @@ export class ClusterClient {
       agent: this.#agent,
       signal,
       headers: {
-        accept: 'application/json',
+        accept,
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         ...(content === null ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(content) }),
       },
