@@ -252,6 +252,14 @@ export const FILE_SUBSCRIPTIONS_MAX = 256;
 /** How long a client may let a transfer wait without taking or sending a byte, in ms. */
 export const FILE_IDLE_TIMEOUT_MS = MINUTE_MS;
 
+// What a node holds. Contract section 7, "Node capacity".
+
+/**
+ * The least that a paused sandbox counts for on its node's memory, in MiB, and can take: its daemon (45), and a process that
+ * serves its files, which grows above that before memory runs out, so that the kernel ends it and not the daemon.
+ */
+export const PAUSED_MEMORY_MIB = 128;
+
 // The manager's time. Contract section 7, "Time".
 
 /** A machine whose clock differs by more from the database's time is told, in ms: certificates and people notice from there on. */

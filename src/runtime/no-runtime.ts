@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Metric } from '../base/metrics.ts';
+import { PAUSED_MEMORY_MIB } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
 import { flowMetrics } from './networks/flow-metrics.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
@@ -73,6 +74,11 @@ export class NoRuntime implements Runtime {
   /** Always `done`. */
   async resume(): Promise<RuntimeChange> {
     return 'done';
+  }
+
+  /** As much as a daemon would. */
+  heldMib(_sandbox_id: string): number | null {
+    return PAUSED_MEMORY_MIB;
   }
 
   /** Always `created`. */

@@ -69,6 +69,8 @@ export interface KeptSandbox {
   state: 'running' | 'paused' | 'ended' | 'incomplete';
   memory_mib: number;
   cpu_millis: number;
+  /** As in `Runtime.heldMib`. */
+  held_mib: number | null;
   /** Null where its disk is not bounded. */
   disk_mib: number | null;
   watch_dir: string | null;
@@ -229,6 +231,12 @@ export interface Runtime {
 
   /** Unfreezes it; resolves once `sandbox.resumed` is committed. */
   resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange>;
+
+  /**
+   * The memory in MiB that a paused sandbox can take until it is resumed, as its pause has found; of one that is not here
+   * yet: what a copy is going to. Null: all that it leases.
+   */
+  heldMib(sandbox_id: string): number | null;
 
   /**
    * Copies a running or paused sandbox; the child is paused, with the identity and webhook of `child`. The source is held

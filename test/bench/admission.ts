@@ -155,7 +155,13 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
       pod_name: null,
     },
     persistence: null,
-    ...{ runtime_generation: 1, memory_mib: 512, cpu_millis: 100, resources: '{"memory":"512Mi","cpu":0.1}' },
+    ...{
+      runtime_generation: 1,
+      memory_mib: 512,
+      cpu_millis: 100,
+      held_mib: null,
+      resources: '{"memory":"512Mi","cpu":0.1}',
+    },
     ...{
       metadata: null,
       disk_mib: null,

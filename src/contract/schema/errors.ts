@@ -64,5 +64,7 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, TSchema>> = {
   unavailable: later,
   capacity_exhausted: detailsOf('CapacityDetails', {
     resource: Type.Optional(Type.String({ description: 'what the node has too little of' })),
+    requested: Type.Optional(Type.String({ description: 'as in `resources` of a claim' })),
+    available: Type.Optional(Type.String({ description: 'what is left of it, written the same' })),
   }),
 };

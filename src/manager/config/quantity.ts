@@ -10,7 +10,8 @@ export function mebibytes(text: string): number | null {
 
 /** A size in MiB as the text of `mebibytes`, in the largest unit that divides it. */
 export function sizeText(size_mib: number): string {
-  const unit = ['Ti', 'Gi', 'Mi'].find((each) => size_mib % (MIB_OF[each] as number) === 0) as string;
+  const fits = (each: string) => size_mib > 0 && size_mib % (MIB_OF[each] as number) === 0;
+  const unit = ['Ti', 'Gi'].find(fits) ?? 'Mi';
   return `${size_mib / (MIB_OF[unit] as number)}${unit}`;
 }
 

@@ -85,6 +85,8 @@ export interface SandboxTable {
   runtime_generation: number;
   memory_mib: number;
   cpu_millis: number;
+  /** The memory that it holds while it is paused; null: all of it. */
+  held_mib: number | null;
   /** As given or defaulted: `{"memory":"512Mi","cpu":0.1,"disk":"10Gi"}`. */
   resources: string;
   /** Labels, a JSON object of texts; null: none. */

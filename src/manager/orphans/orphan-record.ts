@@ -43,6 +43,7 @@ export function restoredRow(sandbox_id: string, kept: KeptSandbox, seal: Seal, n
     runtime_generation: 1,
     memory_mib: kept.memory_mib,
     cpu_millis: kept.cpu_millis,
+    held_mib: status === 'paused' ? kept.held_mib : null,
     resources: JSON.stringify(resources),
     metadata: noted?.metadata ?? '{}',
     disk_mib,

@@ -53,9 +53,9 @@ export class Orphans {
   use(): NodeUse {
     const use = { ...NOTHING_TAKEN };
     for (const { kept } of this.#strangers.values()) {
-      const { state, memory_mib, cpu_millis, disk_mib } = kept;
+      const { state, memory_mib, cpu_millis, disk_mib, held_mib } = kept;
       use.disk_mib += disk_mib ?? UNBOUNDED_DISK_MIB;
-      if (state === 'paused') use.paused += 1;
+      if (state === 'paused') use.memory_mib += held_mib ?? memory_mib;
       if (state !== 'running') continue;
       use.active += 1;
       use.memory_mib += memory_mib;

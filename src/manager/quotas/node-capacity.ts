@@ -3,6 +3,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { SandboxNode } from '../../runtime/runtime.ts';
 import type { NodeBudget } from '../config/config.ts';
+import { sizeText } from '../config/quantity.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Lease } from '../sandboxes/ports.ts';
 import { NOTHING_TAKEN, type NodeUse, type QuotaStore, UNBOUNDED_DISK_MIB } from './quota-store.ts';
@@ -14,8 +15,6 @@ const DISK_MIN_MIB = 128;
 const DISK_SHARE = 0.5;
 /** Without a budget of memory there is no share of it. */
 const DISK_SHARES = 10;
-/** Memory that the daemon of a paused sandbox holds. */
-const PAUSED_MEMORY_MIB = 64;
 /** With less of the disk free the node takes no sandbox, whatever its budget. */
 const DISK_FREE_MIN_MIB = 64;
 /** Process ids reserved for a sandbox, if the machine reports how many there are. */
@@ -76,39 +75,34 @@ export class NodeCapacity {
 
   /** Throws `capacity_exhausted` if the node cannot hold this lease in addition to all others. */
   async checkCapacity(tx: Transaction, lease: Lease): Promise<void> {
-    await this.#demand(tx, lease.sandbox_id, (use) => ({
-      memory_mib: use.memory_mib + lease.memory_mib,
-      cpu_millis: use.cpu_millis + lease.cpu_millis,
-      sandboxes: use.active + 1,
-      disk_mib: diskWith(use, lease),
-    }));
+    const { memory_mib, cpu_millis } = lease;
+    await this.#demand(tx, lease, { memory_mib, cpu_millis, sandboxes: 1, disk_mib: diskOf(lease) });
   }
 
-  /**
-   * The same for a sandbox that is created paused: it takes disk, and the memory of its daemon, which paused sandboxes
-   * have a budget for of their own, as large as that of the active ones.
-   */
+  /** The same for a paused sandbox, which takes memory and disk alone. */
   async checkPaused(tx: Transaction, lease: Lease): Promise<void> {
-    await this.#demand(tx, lease.sandbox_id, (use) => ({
-      memory_mib: (use.paused + 1) * PAUSED_MEMORY_MIB,
-      disk_mib: diskWith(use, lease),
-    }));
+    await this.#demand(tx, lease, { memory_mib: lease.memory_mib, disk_mib: diskOf(lease) });
   }
 
   async #demand(
     tx: Transaction,
-    sandbox_id: string,
-    needs: (use: NodeUse) => Partial<Budget>,
+    { sandbox_id }: Lease,
+    demand: Partial<Record<keyof NodeBudget, number>>,
   ): Promise<void> {
     if (Object.values(this.#budget).every((part) => part === null)) return;
     await this.#store.lockNode(tx);
-    const wanted = needs(sumOf(await this.#store.nodeUse(tx, sandbox_id), this.#unrecorded()));
+    const use = sumOf(await this.#store.nodeUse(tx, sandbox_id), this.#unrecorded());
+    const taken = { ...use, sandboxes: use.active };
     for (const part of ['memory_mib', 'cpu_millis', 'sandboxes', 'disk_mib'] as const) {
-      const [need, limit] = [wanted[part] ?? 0, this.#budget[part]];
-      if (limit !== null && need > limit) throw exhausted(part);
+      const limit = this.#budget[part];
+      const asked = demand[part];
+      if (limit === null || asked === undefined || taken[part] + asked <= limit) continue;
+      throw exhausted(part, { asked, left: Math.max(0, limit - taken[part]) });
     }
     if (this.#node === null) return;
-    if (this.#node.freeDiskBytes() < DISK_FREE_MIN_MIB * MIB) throw exhausted('disk_mib');
+    const free_mib = Math.floor(this.#node.freeDiskBytes() / MIB);
+    if (free_mib < DISK_FREE_MIN_MIB)
+      throw exhausted('disk_mib', { asked: DISK_FREE_MIN_MIB, left: free_mib });
   }
 }
 
@@ -117,15 +111,28 @@ function sumOf(one: NodeUse, other: NodeUse): NodeUse {
   return Object.fromEntries(keys.map((key) => [key, one[key] + other[key]])) as unknown as NodeUse;
 }
 
-function diskWith(use: NodeUse, { disk_mib }: Lease): number {
-  return use.disk_mib + (disk_mib ?? UNBOUNDED_DISK_MIB);
+function diskOf({ disk_mib }: Lease): number {
+  return disk_mib ?? UNBOUNDED_DISK_MIB;
 }
 
-const NAMES = { memory_mib: 'memory', cpu_millis: 'cpu', sandboxes: 'sandboxes', disk_mib: 'disk' };
+/** What a claim calls each part of the budget, and how it writes an amount; null: nothing asks for less of it. */
+const PARTS = {
+  memory_mib: { resource: 'memory', written: sizeText },
+  cpu_millis: { resource: 'cpu', written: (millis: number) => String(millis / 1000) },
+  sandboxes: { resource: 'sandboxes', written: null },
+  disk_mib: { resource: 'disk', written: sizeText },
+};
 
-function exhausted(part: keyof NodeBudget): ApiError {
-  const resource = NAMES[part];
-  return new ApiError('capacity_exhausted', `The node does not have enough ${resource} left.`, { resource });
+/** What the node has left of it, in the unit of the part. */
+function exhausted(part: keyof NodeBudget, { asked, left }: { asked: number; left: number }): ApiError {
+  const { resource, written } = PARTS[part];
+  const more =
+    written === null
+      ? ''
+      : `: ${written(asked)} are needed, ${written(left)} are free. A smaller resources.${resource} asks for less`;
+  const text = `The node does not have enough ${resource} left${more}.`;
+  const amounts = written === null ? {} : { requested: written(asked), available: written(left) };
+  return new ApiError('capacity_exhausted', text, { resource, ...amounts });
 }
 
 function machineBudget(node: SandboxNode): Budget {

@@ -7,17 +7,16 @@ export interface HeldPolicy extends QuotaPolicy {
   source: 'team_override' | 'region_default';
 }
 
-/** The resources that the node's sandboxes lease: disk until they are gone, the rest while they are active. */
+/** What the node's sandboxes take: disk until they are gone, memory while they lease or hold it, the rest while they are active. */
 export interface NodeUse {
   memory_mib: number;
   cpu_millis: number;
   disk_mib: number;
   active: number;
-  paused: number;
 }
 
 /** The use of no sandbox. */
-export const NOTHING_TAKEN: NodeUse = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0, paused: 0 };
+export const NOTHING_TAKEN: NodeUse = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0 };
 
 /** A sandbox takes a place, memory and CPU in these states. Must be written like the condition of the index. */
 const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
@@ -170,15 +169,17 @@ export class QuotaStore {
 
   /** The resources taken by all sandboxes except `except_id`. */
   async nodeUse(queries: Queries, except_id: string): Promise<NodeUse> {
-    const sum = (column: 'memory_mib' | 'cpu_millis') =>
-      sql<number>`cast(coalesce(sum(case when ${IS_ACTIVE} then ${sql.ref(column)} end), 0) as bigint)`;
+    // Until the daemon of a deleted one has ended, its memory is taken.
+    const memory_mib = sql`case when ${IS_ACTIVE} then memory_mib
+      when status = 'paused' or operation = 'cleaning' then coalesce(held_mib, memory_mib) end`;
     return queries
       .selectFrom('sandboxes')
       .select([
-        sum('memory_mib').as('memory_mib'),
-        sum('cpu_millis').as('cpu_millis'),
+        sql<number>`cast(coalesce(sum(${memory_mib}), 0) as bigint)`.as('memory_mib'),
+        sql<number>`cast(coalesce(sum(case when ${IS_ACTIVE} then cpu_millis end), 0) as bigint)`.as(
+          'cpu_millis',
+        ),
         sql<number>`cast(count(case when ${IS_ACTIVE} then 1 end) as bigint)`.as('active'),
-        sql<number>`cast(count(case when status = 'paused' then 1 end) as bigint)`.as('paused'),
         sql<number>`cast(coalesce(sum(coalesce(disk_mib, ${UNBOUNDED_DISK_MIB})), 0) as bigint)`.as(
           'disk_mib',
         ),

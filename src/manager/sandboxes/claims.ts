@@ -156,6 +156,7 @@ export class Claims {
       runtime_generation: 1,
       memory_mib: request.memory_mib,
       cpu_millis: request.cpu_millis,
+      held_mib: null,
       resources: JSON.stringify(resources),
       metadata: JSON.stringify(request.metadata),
       disk_mib: request.disk_mib,

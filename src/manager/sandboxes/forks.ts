@@ -6,7 +6,7 @@ import type { HeldOperation } from './held-operation.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { LifecycleReading } from './ports.ts';
-import { after, leaseOf, sealContext, specOf } from './sandbox-row.ts';
+import { after, heldBy, sealContext, specOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 import type { SandboxRef, TransitionRunner } from './transition-runner.ts';
@@ -77,14 +77,15 @@ export class Forks {
           onBegin: async (tx, source) => {
             child = { ...this.#childOf(source, child_id, given), operation_fence: began_ms };
             if (child.webhook_url !== null) await deletion_outbox.checkCapacity(tx, child.team_id);
-            await admission.admitCopy(tx, leaseOf(child));
+            await admission.admitCopy(tx, heldBy(child));
             await store.insert(tx, child);
             await feed.expect(tx, child_id);
           },
           carryOut: (source, held) => copy(source, held, held_child),
           changes: () => ({}),
           onEnd: async (tx) => {
-            const changes = changesOfCopy(child, clock.moment());
+            const held_mib = runtime.heldMib(child_id);
+            const changes = { ...changesOfCopy(child, clock.moment()), held_mib };
             child = await this.#operations.endOperation(tx, held_child, changes);
             await traffic.began(tx, child, child.updated_at_ms);
             await feed.store(tx, child, reading as LifecycleReading);
@@ -111,6 +112,7 @@ export class Forks {
       operation: 'copying',
       pod_name: null,
       persistence: null,
+      held_mib: this.#services.runtime.heldMib(sandbox_id),
       runtime_generation: 1,
       disk_mib: source.disk_mib ?? DISK_DEFAULT_MIB,
       webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),

@@ -118,7 +118,7 @@ export class OperationRecovery {
     held: HeldOperation,
     status: ManagedSandboxRow['status'],
   ): Promise<void> {
-    const { store, clock, metering, traffic } = this.#services;
+    const { store, clock, metering, traffic, runtime } = this.#services;
     const { sandbox_id } = row;
     const usage = status === 'paused' ? await traffic.usage(sandbox_id) : null;
     const is_resumed = row.operation === 'resuming' && status === 'running';
@@ -127,6 +127,7 @@ export class OperationRecovery {
       const ended = await this.#operations.endOperation(tx, held, {
         status,
         updated_at_ms: at.now,
+        held_mib: status === 'paused' ? runtime.heldMib(sandbox_id) : null,
         ...(is_resumed ? { runtime_generation: row.runtime_generation + 1, ...timesOfResume(row, at) } : {}),
       });
       if (is_resumed) {

@@ -22,7 +22,7 @@ export interface Admission {
   admit(tx: Transaction, lease: Lease): Promise<void>;
   /** The same for a running sandbox whose memory changes; `lease` holds the memory it would have. */
   admitChange(tx: Transaction, lease: Lease): Promise<void>;
-  /** Whether a paused copy may be created: it uses disk, and the memory of a daemon. */
+  /** Whether a paused sandbox may take this: disk, and as memory what it holds. */
   admitCopy(tx: Transaction, lease: Lease): Promise<void>;
 }
 

@@ -20,6 +20,11 @@ export function leaseOf(row: ManagedSandboxRow): Lease {
   return { sandbox_id, team_id, memory_mib, cpu_millis, disk_mib };
 }
 
+/** What it takes of that while it is paused. */
+export function heldBy(row: ManagedSandboxRow): Lease {
+  return { ...leaseOf(row), memory_mib: row.held_mib ?? row.memory_mib };
+}
+
 /** The contexts that sealed texts are bound to. */
 export const sealContext = {
   secret: (sandbox_id: string) => `sandbox/${sandbox_id}/webhook_secret`,

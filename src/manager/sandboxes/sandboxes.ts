@@ -96,7 +96,7 @@ export class Sandboxes {
         usage = await traffic.usage(sandbox_id);
         return paused;
       },
-      changes: () => ({ status: 'paused' }),
+      changes: ({ sandbox_id }) => ({ status: 'paused', held_mib: runtime.heldMib(sandbox_id) }),
       onEnd: async (tx, { sandbox_id }, now_ms) => {
         await metering.ended(tx, sandbox_id, now_ms);
         await traffic.closed(tx, sandbox_id, usage, now_ms);
@@ -117,6 +117,7 @@ export class Sandboxes {
       carryOut: (row, held) => runtime.resume(row.sandbox_id, reason, held),
       changes: (row, at) => ({
         status: 'running',
+        held_mib: null,
         runtime_generation: row.runtime_generation + 1,
         ...timesOfResume(row, at),
       }),
@@ -140,8 +141,10 @@ export class Sandboxes {
     return this.#transitions.run(named, 'change', {
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
-        if (memory_mib === undefined || row?.status !== 'running') return;
-        await admission.admitChange(tx, { ...leaseOf(row), memory_mib });
+        if (memory_mib === undefined || row === null) return;
+        const lease = { ...leaseOf(row), memory_mib };
+        if (row.status === 'running') await admission.admitChange(tx, lease);
+        else if (row.status === 'paused' && row.held_mib === null) await admission.admitCopy(tx, lease);
       },
       carryOut: (row, held) => runtime.change(row.sandbox_id, change, held),
       changes,

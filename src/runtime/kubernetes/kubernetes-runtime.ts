@@ -178,6 +178,11 @@ export class KubernetesRuntime implements Runtime {
     return this.#running.setPaused(sandbox_id, false, reason, fence);
   }
 
+  /** Its Pod keeps what it has requested. */
+  heldMib(_sandbox_id: string): null {
+    return null;
+  }
+
   /** Creates a paused copy of a living sandbox's work under the identity of `child`. Errors as in `KubernetesBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork> {
     const life = await this.#running.liveness(source_id);
@@ -268,6 +273,7 @@ export class KubernetesRuntime implements Runtime {
               : 'running',
       memory_mib: record.memory_mib,
       cpu_millis: record.cpu_millis,
+      held_mib: null,
       disk_mib: null,
       watch_dir: null,
       note: record.note ?? null,

@@ -6,6 +6,7 @@ import { systemErrorWords } from '../../base/linux/errno.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
+import { HeldMemory } from './held-memory.ts';
 import { type MachineShare, processShare, terminalShare } from './machine-share.ts';
 
 /** Limits of one sandbox: MiB, and thousandths of a core that it has whatever others do. */
@@ -67,6 +68,9 @@ export class ResourceGroups {
   /** Freezes the processes of paused sandboxes. */
   readonly frozen: FrozenGroups;
 
+  /** Bounds paused sandboxes to the memory that they hold, until `limit`. */
+  readonly held: HeldMemory;
+
   private constructor(
     folders: GroupFolder[],
     missing: ReadonlyMap<Controller, string>,
@@ -74,6 +78,7 @@ export class ResourceGroups {
     frozen: FrozenGroups,
   ) {
     this.frozen = frozen;
+    this.held = new HeldMemory(folders.find(({ controller }) => controller === 'memory') ?? null);
     this.#folders = folders;
     this.#missing = missing;
     this.#processes = processes;
@@ -145,6 +150,7 @@ export class ResourceGroups {
       else
         for (const [file, content] of limitFiles(controller, version, limits))
           set(join(group, file), content);
+      if (controller === 'memory') keepFromSwap(group, version);
     }
   }
 
@@ -206,6 +212,12 @@ function set(file: string, content: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
     throw new ApiError('conflict', 'The sandbox uses more memory than that.');
   }
+}
+
+/** A sandbox that runs leases memory, and no part of the machine's swap. A kernel without swap has no such file. */
+function keepFromSwap(group: string, version: Hierarchy['version']): void {
+  const file = join(group, version === 1 ? 'memory.swappiness' : 'memory.swap.max');
+  if (existsSync(file)) writeFileSync(file, '0');
 }
 
 /** Kills the processes in a group. */

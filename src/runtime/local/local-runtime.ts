@@ -2,6 +2,7 @@ import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync }
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
+import { PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import { connectControl } from '../control-client.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
@@ -190,6 +191,12 @@ export class LocalRuntime implements Runtime {
     return setSandboxPaused(this.#files(sandbox_id), false, reason, this.#parts, fence);
   }
 
+  /** What it was bounded to when it was paused; what a copy is going to be bounded to. */
+  heldMib(sandbox_id: string): number | null {
+    const record = this.#files(sandbox_id).readRecord();
+    return record === null ? PAUSED_MEMORY_MIB : (record.held_mib ?? null);
+  }
+
   /** Creates a paused copy of a living sandbox under the identity of `child`. Errors as in `SandboxBuilder.copy`. */
   async fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork> {
     const source = this.#files(source_id);
@@ -212,8 +219,10 @@ export class LocalRuntime implements Runtime {
     if (await isLost(record)) return 'lost';
     if (memory_mib !== undefined) {
       await begin('limit the memory');
-      this.#parts.groups.limit(sandbox_id, { ...record, memory_mib });
-      updateRecord(files, { memory_mib });
+      // What a paused one holds is charged for it, whatever it leases.
+      const held_mib = record.is_paused && record.held_mib ? Math.min(record.held_mib, memory_mib) : null;
+      this.#parts.groups.limit(sandbox_id, { ...record, memory_mib: held_mib ?? memory_mib });
+      updateRecord(files, { memory_mib, held_mib });
     }
     if (env === undefined) return 'done';
     await begin('replace the environment');

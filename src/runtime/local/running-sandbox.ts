@@ -54,6 +54,7 @@ export async function keptSandboxOf(
     state: !is_complete ? 'incomplete' : (await isLost(record)) ? 'ended' : state,
     memory_mib: record?.memory_mib ?? 0,
     cpu_millis: record?.cpu_millis ?? 0,
+    held_mib: record?.held_mib ?? null,
     disk_mib: image ? Math.ceil(image.size / MIB) : null,
     watch_dir: record?.watch_dir ?? null,
     note: record?.note ?? null,
@@ -129,20 +130,26 @@ export async function setSandboxPaused(
   const begin = stepsOf(fence, () => files.takenBy());
   const { sandbox_id } = files;
   const { frozen } = groups;
-  const { daemon, is_paused: was_paused } = files.readRecord() ?? {};
+  const record = files.readRecord();
+  const { daemon, is_paused: was_paused, memory_mib = 0 } = record ?? {};
   const change = (to: boolean) =>
     changeThroughDaemon(files, 'POST', to ? '/sandbox/pause' : '/sandbox/resume', { reason });
   const freeze = async () => {
     await begin('freeze the processes');
     if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
   };
+  const hold = () => groups.held.bound(sandbox_id, memory_mib, clock);
   if (!is_paused) {
     await begin('thaw the processes');
+    if (record !== null) groups.limit(sandbox_id, record);
     frozen.thaw(sandbox_id);
   }
   await begin('ask the daemon');
   const changed = await change(is_paused).catch(async (error) => {
-    if (was_paused) await freeze();
+    if (was_paused) {
+      await freeze();
+      updateRecord(files, { held_mib: await hold() });
+    }
     throw error;
   });
   if (changed !== 'done') return changed;
@@ -154,8 +161,9 @@ export async function setSandboxPaused(
       throw error;
     });
   }
+  const held_mib = is_paused ? await hold() : null;
   await begin('record the change');
-  updateRecord(files, { is_paused });
+  updateRecord(files, { is_paused, held_mib });
   return changed;
 }
 

@@ -68,6 +68,7 @@ export class SandboxBuilder {
     spec: RuntimeSpec,
     fences?: ForkFences,
   ): Promise<void> {
+    const { groups, clock } = this.#parts;
     const begin = stepsOf(fences?.child, () => files.takenBy());
     await this.#build(files, spec, begin, async (user, network) => {
       await this.#copyRoot(
@@ -82,8 +83,9 @@ export class SandboxBuilder {
       await begin('pause the copy');
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
       if (paused !== 'done') throw new ApiError('internal_error', "The fork's daemon has died.");
+      const held_mib = await groups.held.bound(spec.sandbox_id, spec.memory_mib, clock);
       await begin('record the pause');
-      updateRecord(files, { is_paused: true });
+      updateRecord(files, { is_paused: true, held_mib });
     });
   }
 

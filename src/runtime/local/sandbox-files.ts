@@ -26,6 +26,8 @@ export interface LocalRecord {
   outcome: 'killed' | 'lost' | null;
   /** The last state requested: the answer while its daemon gives none. */
   is_paused: boolean;
+  /** The bound on its memory while it is paused, in MiB; null or missing: that is all of `memory_mib`. */
+  held_mib?: number | null;
   /** Whether its daemon authenticates its records; missing if an older version started it. */
   has_record_key?: boolean;
   /** Its user and group id on this machine; null or missing: the manager's. */

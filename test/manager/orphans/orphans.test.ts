@@ -13,6 +13,7 @@ const KEPT: KeptSandbox = {
   state: 'running',
   memory_mib: 512,
   cpu_millis: 100,
+  held_mib: null,
   disk_mib: 256,
   watch_dir: null,
   note: null,
@@ -41,15 +42,15 @@ describeOnStores('sandboxes that are here and not recorded', (fresh) => {
     const { db, clock, kept, closed, orphans } = await scene(await fresh());
     const [old, young] = [newId('sbx_', clock.wallMs() - 15_000), newId('sbx_', clock.wallMs())];
     for (const id of [old, young, 'sbx_known', 'of-another-name']) kept.set(id, KEPT);
-    kept.set(old, { ...KEPT, state: 'paused', disk_mib: null });
+    kept.set(old, { ...KEPT, state: 'paused', disk_mib: null, held_mib: 200 });
     await db.insertInto('sandboxes').values(rowOf('sbx_known')).execute();
     await orphans.look();
     expect([orphans.has(old), orphans.has(young), orphans.has('sbx_known')]).toEqual([true, false, false]);
-    expect(orphans.use()).toEqual({ memory_mib: 1024, cpu_millis: 200, disk_mib: 576, active: 2, paused: 1 });
+    expect(orphans.use()).toEqual({ memory_mib: 1224, cpu_millis: 200, disk_mib: 576, active: 2 });
     expect(closed).toEqual([old]);
     await clock.advance(15_000);
     await orphans.look();
-    expect(orphans.use()).toEqual({ memory_mib: 1024, cpu_millis: 200, disk_mib: 576, active: 2, paused: 1 });
+    expect(orphans.use()).toEqual({ memory_mib: 1224, cpu_millis: 200, disk_mib: 576, active: 2 });
     expect(orphans.trouble()).toContain('3 sandboxes here are not recorded');
     expect(await orphans.metrics()[0]?.samples()).toEqual([{ value: 3 }]);
     expect(closed).toEqual([old, young, 'of-another-name']);

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
+import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -52,22 +54,57 @@ describeOnStores('the budget of the node', (fresh) => {
     expect(await diskOf({ ...asked, disk: '85Gi' })).toBe('85Gi');
   });
 
-  it('refuses a fork where the daemons of paused sandboxes take its memory, and never a pause', async () => {
-    const manager = await startManager(await fresh(), { options: { node_memory: '256Mi' } });
+  it('refuses where active and paused ones together take its memory, and never a pause', async () => {
+    const manager = await startManager(await fresh(), { options: { node_memory: '768Mi' } });
     const client = await manager.client(TEAM, 'sandboxes:write');
-    const first = await client.claim({ resources: { memory: '128Mi' } });
+    const first = await client.claim({ resources: { memory: '256Mi' } });
     const fork = () => client.post(`/api/v1/sandboxes/${first}/fork`);
-    for (let i = 0; i < 3; i++) expect((await fork()).status).toBe(201);
-    expect((await client.post(`/api/v1/sandboxes/${first}/pause`)).status).toBe(200);
-    const second = await client.claim({ resources: { memory: '128Mi' } });
-    expect(await fork()).toMatchObject({
+    const change = (id: string, path: string) => client.post(`/api/v1/sandboxes/${id}/${path}`);
+    const exhausted = (requested: string, available: string) => ({
       status: 503,
-      error: { code: 'capacity_exhausted', details: { resource: 'memory' } },
+      error: { code: 'capacity_exhausted', details: { resource: 'memory', requested, available } },
     });
-    expect((await client.post(`/api/v1/sandboxes/${second}/pause`)).status).toBe(200);
-    expect((await client.post(`/api/v1/sandboxes/${first}/resume`)).status).toBe(200);
-    expect((await client.post(`/api/v1/sandboxes/${second}/resume`)).status).toBe(200);
-    expect((await fork()).status).toBe(201);
+    // Each takes 128 MiB, whatever it leases.
+    for (let i = 0; i < 4; i++) expect((await fork()).status).toBe(201);
+    expect(await fork()).toMatchObject(exhausted('128Mi', '0Mi'));
+    expect((await change(first, 'pause')).status).toBe(200);
+    const second = await client.claim({ resources: { memory: '128Mi' } });
+    expect(await change(first, 'resume')).toMatchObject(exhausted('256Mi', '128Mi'));
+    expect((await change(second, 'pause')).status).toBe(200);
+    expect(await change(first, 'resume')).toMatchObject(exhausted('256Mi', '128Mi'));
+    await client.call('DELETE', `/api/v1/sandboxes/${second}`);
+    await eventually(async () => expect((await change(first, 'resume')).status).toBe(200));
+  });
+
+  it('counts a paused one whole where nobody knows what it holds, and a change of that', async () => {
+    const runtime = new ScriptedRuntime();
+    runtime.heldMib = () => null;
+    const manager = await startManager(await fresh(), { options: { node_memory: '512Mi' }, runtime });
+    const client = await manager.client(TEAM, 'sandboxes:write');
+    const first = await client.claim({ resources: { memory: '256Mi' } });
+    expect((await client.post(`/api/v1/sandboxes/${first}/pause`)).status).toBe(200);
+    const claimed = (memory: string) =>
+      client.post('/api/v1/sandboxes', { config: { resources: { memory } } });
+    expect(await claimed('257Mi')).toMatchObject({ error: { details: { available: '256Mi' } } });
+    const change = (memory: string) =>
+      client.call('PUT', `/api/v1/sandboxes/${first}`, { config: { resources: { memory } } });
+    expect(await change('513Mi')).toMatchObject({ error: { code: 'capacity_exhausted' } });
+    expect((await change('384Mi')).status).toBe(200);
+    expect(await claimed('256Mi')).toMatchObject({ error: { details: { available: '128Mi' } } });
+    expect((await claimed('128Mi')).status).toBe(201);
+  });
+
+  it('counts the memory of a deleted one until it has ended', async () => {
+    const runtime = new ScriptedRuntime();
+    const manager = await startManager(await fresh(), { options: { node_memory: '256Mi' }, runtime });
+    const client = await manager.client(TEAM, 'sandboxes:write');
+    const first = await client.claim({ resources: { memory: '256Mi' } });
+    const release = runtime.hold('end');
+    await client.call('DELETE', `/api/v1/sandboxes/${first}`);
+    const claim = () => client.post('/api/v1/sandboxes', { config: { resources: { memory: '256Mi' } } });
+    expect(await claim()).toMatchObject({ error: { code: 'capacity_exhausted' } });
+    release();
+    await eventually(async () => expect((await claim()).status).toBe(201));
   });
 
   it('keeps to the memory of the node, whichever teams claim', async () => {

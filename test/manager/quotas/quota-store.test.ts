@@ -53,9 +53,9 @@ describeOnStores('the store of quotas', (fresh) => {
     expect(await quotas.activeSandboxes(quotas.db, 'team_3')).toBe(0);
   });
 
-  it('sums what the node gives: memory and cores of active sandboxes, disk of all that are not gone', async () => {
+  it('sums what the node gives: memory of all that hold some, cores of active ones, disk of all that are not gone', async () => {
     const { quotas, sandboxes } = await stores(await fresh());
-    const none = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0, paused: 0 };
+    const none = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0 };
     expect(await quotas.nodeUse(quotas.db, '')).toEqual(none);
     await sandboxes.write(async (tx) => {
       await sandboxes.insert(tx, rowOf('a', { memory_mib: 128, cpu_millis: 100 }));
@@ -63,23 +63,26 @@ describeOnStores('the store of quotas', (fresh) => {
         tx,
         rowOf('b', { memory_mib: 2 ** 31, cpu_millis: 250, team_id: 'team_2', disk_mib: 1024 }),
       );
-      await sandboxes.insert(tx, rowOf('paused', { status: 'paused', disk_mib: 128 }));
-      await sandboxes.insert(tx, rowOf('going', { status: 'terminating' }));
+      await sandboxes.insert(tx, rowOf('paused', { status: 'paused', disk_mib: 128, held_mib: 100 }));
+      await sandboxes.insert(tx, rowOf('unknown', { status: 'paused' }));
+      await sandboxes.insert(
+        tx,
+        rowOf('going', { status: 'terminating', operation: 'cleaning', held_mib: 90 }),
+      );
+      await sandboxes.insert(tx, rowOf('ended', { status: 'terminating', operation: 'removing' }));
       await sandboxes.insert(tx, rowOf('gone', { status: 'terminating', deleted_at_ms: 5 }));
     });
     expect(await quotas.nodeUse(quotas.db, '')).toEqual({
-      memory_mib: 128 + 2 ** 31,
+      memory_mib: 128 + 2 ** 31 + 100 + 512 + 90,
       cpu_millis: 350,
-      disk_mib: 64 + 1024 + 128 + 64,
+      disk_mib: 64 + 1024 + 128 + 3 * 64,
       active: 2,
-      paused: 1,
     });
     expect(await quotas.nodeUse(quotas.db, 'b')).toEqual({
-      memory_mib: 128,
+      memory_mib: 128 + 100 + 512 + 90,
       cpu_millis: 100,
-      disk_mib: 64 + 128 + 64,
+      disk_mib: 64 + 128 + 3 * 64,
       active: 1,
-      paused: 1,
     });
   });
 

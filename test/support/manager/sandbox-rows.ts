@@ -24,6 +24,7 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     runtime_generation: 1,
     memory_mib: 512,
     cpu_millis: 100,
+    held_mib: null,
     resources: '{"memory":"512Mi","cpu":0.1}',
     metadata: null,
     disk_mib: null,

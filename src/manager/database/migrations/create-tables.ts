@@ -76,6 +76,7 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     .addColumn('idle_ttl_s', 'bigint', (column) => column.notNull().defaultTo(0))
     .addColumn('idle_expires_at_ms', 'bigint')
     .addColumn('persistence', 'text')
+    .addColumn('held_mib', 'bigint')
     .execute();
   // A list finds its page and its count in this index alone, whatever it filters by; the sums by status too.
   await createIndex(
