@@ -50,11 +50,20 @@ const MAY_IMPORT: Record<string, string[]> = {
     'manager/sandboxes',
   ],
   'manager/usage': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
+  'manager/transfer': [
+    ...FOUNDATION,
+    'network',
+    'runtime',
+    'manager/database',
+    'manager/sandboxes',
+    'manager/quotas',
+    'manager/usage',
+  ],
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/ownership': ['contract', 'base', 'runtime', 'manager/database'],
   'manager/prune': ['contract', 'base', 'manager/database'],
   'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER, 'manager/ownership'],
-  'manager/api': [...FOUNDATION, 'runtime', ...MANAGER],
+  'manager/api': [...FOUNDATION, 'runtime', ...MANAGER, 'manager/transfer'],
   manager: [
     ...FOUNDATION,
     'runtime',
@@ -62,6 +71,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'manager/ownership',
     'manager/prune',
     'manager/orphans',
+    'manager/transfer',
     'manager/api',
   ],
 };
@@ -70,7 +80,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const CORE = /^src\/manager\/(sandboxes|outbox|quotas|usage|events|database)\//;
 
 /** The lines of the core may grow only for a reason, which the commit says that raises this. */
-const CORE_LINES_MAX = 10_120;
+const CORE_LINES_MAX = 10_240;
 
 /** Ports that wings implement for the core, which imports nothing else of these rooms, and of ports only types. */
 const PORTS = new Set([

@@ -311,5 +311,11 @@ export const PACKET_TURN_BYTES = 256;
 
 // Quotas. Contract section 7.
 
+/**
+ * The least rate of a team's transfers, in bytes per second: the longest event passes well within one attempt, and a body that
+ * is read whole within the time of a request, also where webhooks and all else take turns.
+ */
+export const TRANSFER_RATE_MIN_BYTES = MIB;
+
 /** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */
 export const RATE_TIMEOUT_MS = 100;

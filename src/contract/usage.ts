@@ -6,6 +6,8 @@ const WINDOW_UNITS = {
   'sandbox.runtime_mib_milliseconds': 'mib_milliseconds',
   'sandbox.egress_bytes': 'bytes',
   'sandbox.ingress_bytes': 'bytes',
+  /** Bytes that the manager carried, both ways together. */
+  'sandbox.transfer_bytes': 'bytes',
 } as const;
 
 /** What a window measures. */

@@ -80,12 +80,13 @@ export class Manager implements Service {
     const parts = await this.#wait.until(() => makeParts(this.#given, database, seal));
     await refuseExposure(config);
     await this.#wait.end();
-    const { quotas, delivery, deletions, operations, uses } = parts;
+    const { quotas, delivery, deletions, operations, uses, transfers } = parts;
     const { networks } = runtime;
     warnOfBandwidth(config.bandwidth, networks.state(), log);
     const schedule = makeSchedule(parts);
     services.add({ stop: () => quotas.close() });
     services.add({ stop: () => networks.close() });
+    services.add({ stop: () => transfers.stop() });
     services.add(delivery);
     services.add({
       stop: () =>

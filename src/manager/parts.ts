@@ -37,6 +37,9 @@ import type { SandboxServices } from './sandboxes/services.ts';
 import { TransitionRunner } from './sandboxes/transition-runner.ts';
 import { UseStore } from './sandboxes/use-store.ts';
 import { Uses } from './sandboxes/uses.ts';
+import type { TransferPace } from './transfer/transfer-pace.ts';
+import { TransferStore } from './transfer/transfer-store.ts';
+import { Transfers } from './transfer/transfers.ts';
 import { Usage } from './usage/usage.ts';
 import { writeProbeJob } from './write-probe.ts';
 
@@ -71,7 +74,12 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const unrecorded = () => orphans.use();
   // The last step that reads the database, because it is the first that keeps something open.
   const quotas = await Quotas.open({ config, database, node: runtime.node, unrecorded, clock, log });
-  const delivery = new ManagerOutbox({ database, clock, log, seal, guard, replica });
+  const transfers = new Transfers({
+    ...{ clock, log, windows: usage.windows, pace: await paceOf(config, quotas, clock) },
+    store: new TransferStore(database),
+  });
+  runtime.carryBy(transfers);
+  const delivery = new ManagerOutbox({ database, clock, log, seal, guard, replica, charge: transfers });
   // After the usage, which has advanced the positions in the database.
   const feed = await Feed.open({ database, clock, log, runtime, seal });
   const store = new SandboxStore(database);
@@ -107,7 +115,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     resourcesOf: (template) => runtime.resourcesOf(template),
   };
   return {
-    metrics: metricsOf({ services, clock_watch, unseen, orphans, delivery, quotas, usage, feed }),
+    metrics: metricsOf({ services, clock_watch, unseen, orphans, delivery, quotas, usage, transfers, feed }),
     services,
     writes: database.writes,
     write_probe: writeProbeJob(database.db, database.writes),
@@ -120,6 +128,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     delivery,
     quotas,
     usage,
+    transfers,
     keys,
     uses: new Uses(clock, new UseStore(database)),
     housekeeping,
@@ -130,6 +139,17 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     forks: new Forks(services, operations, operation_recovery, transitions),
     recovery: new RecoveryJob(services, housekeeping, operations, operation_recovery),
   };
+}
+
+/** What holds teams' transfers to their rate; loaded only where there is one. */
+async function paceOf(
+  { team_transfer_rate: bytes_per_second, quota_fail_open: is_fail_open }: ManagerConfig,
+  { authority }: Quotas,
+  clock: Clock,
+): Promise<TransferPace | null> {
+  if (bytes_per_second === null) return null;
+  const { TransferPace } = await import('./transfer/transfer-pace.ts');
+  return new TransferPace({ bytes_per_second, authority, is_fail_open, clock });
 }
 
 /** The schedule of all periodic jobs; none runs before it is started. */
@@ -144,6 +164,7 @@ export function makeSchedule(parts: Parts): Schedule {
     keys,
     recovery,
     usage,
+    transfers,
     feed,
     housekeeping,
   } = parts;
@@ -160,6 +181,7 @@ export function makeSchedule(parts: Parts): Schedule {
     networkJob(services.runtime.networks, services.log),
     purgeJob(services, housekeeping, keys),
     ...usage.jobs(),
+    transfers.job(),
     ...feed.jobs(),
   ]) {
     schedule.add(job);
@@ -175,12 +197,13 @@ interface Metered {
   delivery: ManagerOutbox;
   quotas: Quotas;
   usage: Usage;
+  transfers: Transfers;
   feed: Feed;
 }
 
 /** The metrics of every part. */
 function metricsOf(metered: Metered): MetricsRegistry {
-  const { services, clock_watch, unseen, orphans, delivery, quotas, usage, feed } = metered;
+  const { services, clock_watch, unseen, orphans, delivery, quotas, usage, transfers, feed } = metered;
   const { metrics, store, runtime } = services;
   const registry = new MetricsRegistry('sandbox_manager');
   registry.add([
@@ -193,6 +216,7 @@ function metricsOf(metered: Metered): MetricsRegistry {
     ...delivery.metrics(),
     ...quotas.metrics(),
     ...usage.metrics(),
+    ...transfers.metrics(),
     ...feed.metrics(),
     labelledGauge('sandboxes', 'Sandboxes of all teams.', 'status', async () =>
       Object.fromEntries((await store.countByStatus()).map(({ status, count }) => [status, count])),

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Metric } from '../base/metrics.ts';
 import { PAUSED_MEMORY_MIB } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
+import type { Carrier } from './egress/carrier.ts';
 import { flowMetrics } from './networks/flow-metrics.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 import { UnmeteredNetworks, unmetered } from './networks/unmetered-networks.ts';
@@ -39,6 +40,9 @@ export class NoRuntime implements Runtime {
 
   /** Always possible. */
   async start(): Promise<void> {}
+
+  /** There is nothing to carry. */
+  carryBy(_carrier: Carrier): void {}
 
   /** Nothing to take over. */
   async takeOver(): Promise<void> {}

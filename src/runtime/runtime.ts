@@ -11,6 +11,7 @@ import type {
   UndeliveredPage,
   UndeliveredRecord,
 } from '../outbox/sqlite/undelivered/undelivered-record.ts';
+import type { Carrier } from './egress/carrier.ts';
 import type { SandboxNetworks } from './networks/sandbox-networks.ts';
 
 export type { LifecycleEvent, UndeliveredPage, UndeliveredRecord };
@@ -204,6 +205,9 @@ export interface Runtime {
 
   /** Checks that sandboxes can run here; throws StartError with a line for the user. */
   start(): Promise<void>;
+
+  /** Sets who carries the bytes of sandboxes' webhooks that leave through this program; called once, before they are looked at. */
+  carryBy(carrier: Carrier): void;
 
   /** Takes over what earlier managers have left; called once, after `start`, when the place is known to be the right one. */
   takeOver(): Promise<void>;

@@ -961,7 +961,7 @@ export interface components {
             burst_value?: number | null;
         };
         /** @enum {unknown} */
-        WindowType: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes";
+        WindowType: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes" | "sandbox.transfer_bytes";
         UsagePageResponse: {
             /** @constant */
             success: true;

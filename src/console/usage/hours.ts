@@ -6,6 +6,7 @@ export const TITLES: Record<WindowType, string> = {
   'sandbox.runtime_mib_milliseconds': 'Memory leased',
   'sandbox.egress_bytes': 'Egress',
   'sandbox.ingress_bytes': 'Ingress',
+  'sandbox.transfer_bytes': 'Transfer',
 };
 
 const HOUR_S = 3_600;

@@ -4,6 +4,7 @@ import { type HttpApp, takeBytes, withStreamedBodies } from '../../base/http/app
 import { isUpgrade } from '../../base/http/listener.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { Transfers } from '../transfer/transfers.ts';
 import { passThrough } from './pass-through.ts';
 import { daemonPath, PASSED_ROUTES, type PassedRoute } from './passed-routes.ts';
 import { admitCall, type SandboxCallParts } from './sandbox-calls.ts';
@@ -14,6 +15,8 @@ const PATH = '/api/v1/sandboxes/:sandbox_id';
 export interface PassThroughParts extends SandboxCallParts {
   runtime: Runtime;
   clock: Clock;
+  /** Counts what passes. */
+  transfers: Pick<Transfers, 'open'>;
 }
 
 /** Registers the routes that are passed through to a sandbox's daemon. Source: contract section 7, row `…/processes…, /webhook/deliveries…`. */
@@ -50,7 +53,9 @@ async function answer(
   if (isUpgrade(request) !== route.is_upgrade) {
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not supported by this path');
   }
-  await admitCall(parts, route, sandbox_id, request, reply);
-  const connect = () => parts.runtime.connect(sandbox_id);
+  const { runtime, transfers } = parts;
+  const { team_id } = await admitCall(parts, route, sandbox_id, request, reply);
+  const connect = () =>
+    transfers.open({ sandbox_id, team_id, way: route.way, request }, () => runtime.connect(sandbox_id));
   await passThrough(request, reply, { connect, path, scope: route.scope });
 }

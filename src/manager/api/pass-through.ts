@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
@@ -25,7 +25,7 @@ const FORWARDED_UPGRADE = ['sec-websocket-key', 'sec-websocket-version'];
 /** Where a request to a daemon goes. `path` is built by the manager, never taken from the caller. */
 interface DaemonRequest {
   /** A new connection to the daemon. Throws ApiError where there can be none. */
-  connect(): Promise<Socket>;
+  connect(): Promise<Duplex>;
   path: string;
   scope: ControlScope;
 }

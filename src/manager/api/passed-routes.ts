@@ -5,6 +5,7 @@ import { DELIVERY_DOCS } from '../../contract/documents/delivery-docs.ts';
 import { FILE_DOCS } from '../../contract/documents/file-docs.ts';
 import { PROCESS_DOCS } from '../../contract/documents/process-docs.ts';
 import type { RouteDoc, RouteDocs } from '../../contract/documents/route-doc.ts';
+import type { TransferWay } from '../../contract/transfer.ts';
 
 const DOCS: RouteDocs = { ...PROCESS_DOCS, ...CONTEXT_DOCS, ...DELIVERY_DOCS, ...FILE_DOCS };
 
@@ -25,6 +26,8 @@ export interface PassedRoute {
   answered_by: 'running' | 'up';
   /** Whether a call counts as use of the sandbox, which keeps it from being idle. */
   is_use: boolean;
+  /** Where its bytes are counted. */
+  way: TransferWay;
   /** Answered by a WebSocket alone. */
   is_upgrade: boolean;
   /** The body is a stream of any length; otherwise it is read whole first, up to the limit for bodies. */
@@ -100,21 +103,26 @@ const STREAMED = new Set([
  * caller. Source: contract section 7, rows `…/contexts…` and `…/processes…, /files…, /webhook/deliveries…`.
  */
 export const PASSED_ROUTES: readonly PassedRoute[] = [
-  ...PROCESSES.map((row) => routeOf(row, 'running')),
-  ...CONTEXTS.map((row) => routeOf(row, 'running')),
-  ...DELIVERIES.map((row) => routeOf(row, 'up')),
-  ...EVENTS.map((row) => routeOf(row, 'up')),
-  ...FILE_READS.map((row) => routeOf(row, 'up')),
-  ...FILE_WRITES.map((row) => routeOf(row, 'running')),
+  ...PROCESSES.map((row) => routeOf(row, 'processes', 'running')),
+  ...CONTEXTS.map((row) => routeOf(row, 'processes', 'running')),
+  ...DELIVERIES.map((row) => routeOf(row, 'events', 'up')),
+  ...EVENTS.map((row) => routeOf(row, 'events', 'up')),
+  ...FILE_READS.map((row) => routeOf(row, 'files', 'up')),
+  ...FILE_WRITES.map((row) => routeOf(row, 'files', 'running')),
 ];
 
-function routeOf([method, path, scope]: Row, answered_by: PassedRoute['answered_by']): PassedRoute {
+function routeOf(
+  [method, path, scope]: Row,
+  way: TransferWay,
+  answered_by: PassedRoute['answered_by'],
+): PassedRoute {
   return {
     method,
     path,
     scope,
     doc: docOf(method, path),
     answered_by,
+    way,
     is_use: !path.startsWith('/webhook/') && !path.startsWith('/events/'),
     is_upgrade: /\/(attach|watch|ws)$/.test(path),
     is_streamed: STREAMED.has(`${method} ${path}`),

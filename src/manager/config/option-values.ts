@@ -1,7 +1,10 @@
 import { resolve } from 'node:path';
 import type { OptionType } from '../../base/options.ts';
+import { TRANSFER_RATE_MIN_BYTES } from '../../contract/defaults.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { mebibytes, millicores } from './quantity.ts';
+
+const MIB_BYTES = 1024 * 1024;
 
 /** `sqlite:<absolute path>` or a PostgreSQL URL. */
 export const DATABASE_URL: OptionType<string> = {
@@ -53,6 +56,15 @@ export const CIDRS = { accepted: 'must be address ranges like 10.0.0.0/8', parse
 
 /** A size in MiB. */
 export const SIZE = { accepted: 'must be a size like 512Mi or 8Gi', parse: mebibytes };
+
+/** Bytes per second: a whole number of them, or a size; at least `TRANSFER_RATE_MIN_BYTES`. */
+export const TRANSFER_RATE: OptionType<number> = {
+  accepted: 'must be at least 1Mi, as bytes per second like 12500000 or a size like 10Mi',
+  parse(text) {
+    const bytes = /^\d{1,16}$/.test(text) ? Number(text) : (mebibytes(text) ?? 0) * MIB_BYTES;
+    return Number.isSafeInteger(bytes) && bytes >= TRANSFER_RATE_MIN_BYTES ? bytes : null;
+  },
+};
 
 /** A number of cores, in thousandths. */
 export const CORES = { accepted: 'must be a number of cores, like 3.5', parse: millicores };

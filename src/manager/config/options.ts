@@ -18,6 +18,7 @@ import {
   NAMESPACE,
   REDIS_URL,
   SIZE,
+  TRANSFER_RATE,
 } from './option-values.ts';
 
 const ON_OFF = { ...SWITCH_OPTION, accepted: 'must be on or off' };
@@ -100,6 +101,13 @@ export const MANAGER_OPTIONS = [
     description: 'admit requests while the rate authority cannot be reached',
     type: SWITCH_OPTION,
     standard: 'false',
+  },
+  {
+    name: 'team_transfer_rate',
+    value: 'rate',
+    description:
+      'bytes per second that pass through the managers for each team, like 10Mi (default: no bound)',
+    type: TRANSFER_RATE,
   },
   {
     name: 'allow_webhook_cidr',

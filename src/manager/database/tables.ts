@@ -25,6 +25,7 @@ export interface Tables {
   leases: LeaseTable;
   usage_windows: UsageWindowTable;
   network_positions: NetworkPositionTable;
+  transfer_counts: TransferCountTable;
   events: EventTable;
   event_positions: EventPositionTable;
 }
@@ -247,6 +248,18 @@ export interface NetworkPositionTable {
   ingress_counted: number;
   /** Null while metering is off: what has passed by its start is in no window. */
   counted_until_ms: number | null;
+}
+
+/** Bytes of a sandbox that one replica has carried and that are in no closed window yet. */
+export interface TransferCountTable {
+  /** Of the window that it becomes. */
+  window_id: string;
+  sandbox_id: string;
+  team_id: string;
+  bytes: number;
+  started_ms: number;
+  /** When its bytes were last seen to grow. */
+  seen_ms: number;
 }
 
 /** Closed usage windows; rows are added and never changed. */

@@ -8,6 +8,7 @@ import type { Transport } from '../../webhook/transport.ts';
 import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
+import type { OutboxCharge } from '../sandboxes/ports.ts';
 import { type AttemptBudget, EndpointLoad } from './attempt-budget.ts';
 import { type EndpointRecord, EndpointRecordStore } from './endpoint-record-store.ts';
 import { EndpointSender } from './endpoint-sender.ts';
@@ -27,6 +28,8 @@ export interface EndpointDeliveryParts {
   seal: Seal;
   budget: AttemptBudget;
   outcomes: OutcomeStore;
+  /** Without it nothing is charged. */
+  charge?: OutboxCharge | undefined;
   makeTransport: () => Transport;
   onAttempt: (report: AttemptReport) => void;
 }
@@ -55,13 +58,13 @@ export class EndpointDelivery {
   ) {
     this.owned = owned;
     this.#parts = parts;
-    const { clock, log, budget, seal } = parts;
+    const { clock, log, budget, seal, charge } = parts;
     const onLost = () => {
       void this.#end();
       onGiveUp();
     };
     this.#records = new EndpointRecordStore(owned, { ...parts, hasLease, onLost });
-    const sender = new EndpointSender({ transport: parts.makeTransport(), seal, log, clock });
+    const sender = new EndpointSender({ transport: parts.makeTransport(), seal, log, clock, charge });
     this.#log = new EndpointLog(log, clock, loggedEndpoint(owned.url ?? '') ?? owned.endpoint);
     const again = () => this.#dispatcher.wake();
     this.#dispatcher = new Dispatcher(
@@ -96,6 +99,13 @@ export class EndpointDelivery {
   /** Records were added. */
   committed(): void {
     this.#records.committed();
+  }
+
+  /** A team is held no more: reads what may have been left out. */
+  freed(): void {
+    if (!this.#records.takesUp()) return;
+    this.#records.committed();
+    this.#dispatcher.refresh();
   }
 
   /** Reads due records again, after a record was made due. */

@@ -12,6 +12,7 @@ import type { Database } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Tables } from '../database/tables.ts';
+import type { OutboxCharge } from '../sandboxes/ports.ts';
 import type { OwnedEndpoint } from './endpoint-store.ts';
 import type { OutcomeStore } from './outcome-store.ts';
 
@@ -26,10 +27,14 @@ interface Row {
   due_ms: number | null;
   probe_ms: number;
   created_at_ms: number;
+  body_bytes?: number;
 }
 
 /** The columns of a record's request. */
 interface RequestRow {
+  sandbox_id: string;
+  team_id: string;
+  sequence: number | null;
   url: string;
   /** JSON object. */
   headers: string;
@@ -40,6 +45,10 @@ interface RequestRow {
 
 /** A record with its request and what signs its attempts, as they are stored. */
 export interface EndpointRecord extends LoadedRecord {
+  readonly sandbox_id: string;
+  readonly team_id: string;
+  /** Null for the manager's own `sandbox.deleted`. */
+  readonly sequence: number | null;
   readonly url: string;
   readonly body: string;
   /** JSON list, or null. */
@@ -64,6 +73,9 @@ const COLUMNS = [
 /** Must be written like the condition of the partial indexes. */
 const IS_TRIED = sql<boolean>`due_ms > 0`;
 
+/** Records read at a time where teams have a rate: each may be of the longest. */
+const CHARGED_RECORDS = 16;
+
 /** Pause before a record that could not be loaded is read again. */
 const DATABASE_RETRY_MS = 250;
 
@@ -74,6 +86,8 @@ interface Parts {
   outcomes: OutcomeStore;
   /** Whether an attempt that starts now ends within the lease. */
   hasLease: () => boolean;
+  /** Without it nothing is charged. */
+  charge?: OutboxCharge | undefined;
   /** Called when a record is no longer this replica's to send; must stop the dispatcher at once. */
   onLost: () => void;
 }
@@ -97,6 +111,7 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
   readonly #recorded = new Set<Set<number>>();
   #listener: RecordsListener | null = null;
   #is_closed = false;
+  #may_lack = false;
 
   constructor(owned: OwnedEndpoint, parts: Parts) {
     this.#owned = owned;
@@ -120,7 +135,8 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
 
   /** Records that were never tried, in the order in which they were first given out, after `after_id`; `more` if others follow. */
   async untried(after_id: number, limit: number): Promise<{ records: DueRecord[]; more: boolean }> {
-    const most = limit + this.#untried.size + 1;
+    const given_most = this.#parts.charge?.has_rate ? Math.min(limit, CHARGED_RECORDS) : limit;
+    const most = given_most + this.#untried.size + 1;
     const { rows, read } = await this.#read(
       this.#pending().where('due_ms', '=', 0).orderBy('id').limit(most),
     );
@@ -128,9 +144,12 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     const again = rows.filter(({ id }) => this.#untried.has(id) && this.#numberOf(id) > after_id);
     again.sort((a, b) => this.#numberOf(a.id) - this.#numberOf(b.id));
     const wanted = [...again, ...rows.filter(({ id }) => !this.#untried.has(id))];
-    const given = wanted.slice(0, limit);
+    const given = wanted.slice(0, given_most);
     for (const { id } of given) this.#untried.add(id);
-    return { records: given.map((row) => this.#record(row)), more: wanted.length > limit || read === most };
+    return {
+      records: given.map((row) => this.#record(row)),
+      more: wanted.length > given_most || read === most,
+    };
   }
 
   /** Records whose retry is due, earliest first, and when the next one is. */
@@ -217,7 +236,7 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     return this.#parts.database.db
       .selectFrom('outbox')
       .innerJoin('outbox_endpoints', 'outbox_endpoints.endpoint', 'outbox.endpoint')
-      .select(['url', 'headers', 'signatures', 'secret_sealed', 'body'])
+      .select(['sandbox_id', 'team_id', 'sequence', 'url', 'headers', 'signatures', 'secret_sealed', 'body'])
       .where('id', '=', this.#row_ids.get(record.id) ?? 0)
       .where('outbox.endpoint', '=', endpoint)
       .where('due_ms', 'is not', null)
@@ -226,16 +245,31 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
       .executeTakeFirst();
   }
 
+  /** Whether records of a team that was held may not have been read, and are to be read again; then the next reads count. */
+  takesUp(): boolean {
+    const may_lack = this.#may_lack;
+    this.#may_lack = false;
+    return may_lack;
+  }
+
   /** Ends the waits of `load`. Idempotent. */
   close(): void {
     this.#is_closed = true;
   }
 
   #pending() {
-    return this.#parts.database.db
+    const pending = this.#parts.database.db
       .selectFrom('outbox')
       .select(COLUMNS)
       .where('endpoint', '=', this.#owned.endpoint);
+    const { charge } = this.#parts;
+    if (!charge?.has_rate) return pending;
+    // The bodies at hand are bounded, because they are sent although the rate is used up meanwhile.
+    const sized = pending.select(sql<number>`octet_length(body)`.as('body_bytes'));
+    const held = charge.held();
+    if (held.length === 0) return sized;
+    this.#may_lack = true;
+    return sized.where(({ eb, or }) => or([eb('team_id', 'not in', held), eb('sequence', 'is', null)]));
   }
 
   #tried() {
@@ -258,14 +292,14 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     return this.#numbers.get(row_id) ?? 0;
   }
 
-  #record({ id, due_ms: _due_ms, ...row }: Row): DueRecord {
+  #record({ id, due_ms: _due_ms, body_bytes = 0, ...row }: Row): DueRecord {
     let number = this.#numbers.get(id);
     if (number === undefined) {
       number = ++this.#last_number;
       this.#numbers.set(id, number);
       this.#row_ids.set(number, id);
     }
-    return { ...row, id: number, body_bytes: 0 };
+    return { ...row, id: number, body_bytes };
   }
 }
 

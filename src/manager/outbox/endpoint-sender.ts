@@ -1,5 +1,6 @@
 import type { Log } from '../../base/log.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
+import type { AttemptError } from '../../contract/deliveries.ts';
 import type { Sender } from '../../outbox/sender.ts';
 import { storedHeaders } from '../../webhook/deleted-request.ts';
 import type { AttemptResult } from '../../webhook/retry.ts';
@@ -7,6 +8,7 @@ import { type StandardWebhookHeaders, standardWebhookHeaders } from '../../webho
 import type { Transport } from '../../webhook/transport.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
+import type { OutboxCharge } from '../sandboxes/ports.ts';
 import type { EndpointRecord } from './endpoint-record-store.ts';
 import { secretContext } from './outbox-store.ts';
 
@@ -19,11 +21,15 @@ const UNUSABLE: AttemptResult = {
   response_body: null,
 };
 
+/** Errors before anything of a request was sent. */
+const UNREACHED: ReadonlySet<AttemptError> = new Set(['dns', 'connect', 'tls', 'blocked']);
+
 interface Parts {
   transport: Transport;
   seal: Seal;
   log: Log;
   clock: DatabaseClock;
+  charge?: OutboxCharge | undefined;
 }
 
 /** Makes the attempts at one endpoint: adds the headers of the attempt to the stored request, and sends it. */
@@ -45,7 +51,9 @@ export class EndpointSender implements Sender<EndpointRecord> {
         ...this.#standardWebhooks(record, started_at_ms),
         'X-Service-Attempt': String(attempt),
       };
-      return await transport.send({ url, headers, body }, ATTEMPT_TIMEOUT_MS);
+      const result = await transport.send({ url, headers, body }, ATTEMPT_TIMEOUT_MS);
+      if (wasSent(result)) this.#charge(record, headers);
+      return result;
     } catch (error) {
       log.error({ event_id, reason: (error as Error).message }, 'a record cannot be sent as stored');
       return UNUSABLE;
@@ -55,6 +63,16 @@ export class EndpointSender implements Sender<EndpointRecord> {
   /** Closes the transport. */
   close(): Promise<void> {
     return this.#parts.transport.close();
+  }
+
+  /** What the manager itself has to say is not charged. */
+  #charge({ sequence, sandbox_id, team_id, body }: EndpointRecord, headers: Record<string, string>): void {
+    if (sequence === null) return;
+    const head = Object.entries(headers).reduce(
+      (sum, [name, value]) => sum + name.length + value.length + 4,
+      0,
+    );
+    this.#parts.charge?.sent({ sandbox_id, team_id }, head + Buffer.byteLength(body));
   }
 
   #standardWebhooks(
@@ -79,4 +97,9 @@ export class EndpointSender implements Sender<EndpointRecord> {
       return '';
     }
   }
+}
+
+/** Whether the receiver was reached, and so got the request, or part of it. */
+function wasSent({ status, error }: AttemptResult): boolean {
+  return status !== null || !(error !== null && UNREACHED.has(error));
 }

@@ -64,6 +64,9 @@ export class Endpoints implements Service {
       onLost: () => this.#dropAll(),
       onRenewed: () => parts.budget.wake(),
     });
+    parts.charge?.onFree(() => {
+      for (const delivery of this.#deliveries.values()) delivery.freed();
+    });
   }
 
   /** The number of owned endpoints, of those in backoff, and of running attempts. */

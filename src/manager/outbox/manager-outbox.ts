@@ -17,6 +17,7 @@ import type {
   DeletedEvent,
   DeletionNotice,
   DeletionOutbox,
+  OutboxCharge,
   TakenOver,
   WebhookTarget,
 } from '../sandboxes/ports.ts';
@@ -39,6 +40,8 @@ interface Parts {
   guard: AddressGuard;
   /** This replica's name. */
   replica: string;
+  /** Without it nothing is charged. */
+  charge?: OutboxCharge;
   /** Creates the transport of one endpoint. */
   makeTransport?: () => Transport;
 }
@@ -54,7 +57,7 @@ export class ManagerOutbox implements DeletionOutbox, Service {
   /** Endpoints of records that were written since the last `wake()`. */
   #written = new Set<string>();
 
-  constructor({ database, clock, log, seal, guard, replica, makeTransport }: Parts) {
+  constructor({ database, clock, log, seal, guard, replica, charge, makeTransport }: Parts) {
     // Shared, so that a name whose lookup hangs is only looked up once for all endpoints.
     const lookup = new SharedLookup(guard, threadlessResolve());
     this.#clock = clock;
@@ -66,6 +69,7 @@ export class ManagerOutbox implements DeletionOutbox, Service {
       clock,
       log,
       seal,
+      charge,
       budget: new AttemptBudget(),
       outcomes: this.#outcomes,
       makeTransport: makeTransport ?? (() => new HttpTransport(clock, DELIVERY_CONCURRENCY, lookup)),

@@ -10,7 +10,7 @@ const PAGE = 1_000;
 /** What of a team makes it one that is still there. */
 const OF_A_TEAM: readonly (keyof Tables)[] = [
   ...(['sandboxes', 'tokens', 'quota_policies', 'leases', 'usage_windows', 'events', 'outbox'] as const),
-  'idempotency_keys',
+  ...(['transfer_counts', 'idempotency_keys'] as const),
 ];
 
 /** What is kept for ever unless an operator removes it. Each verb counts, or removes in pages beside running managers. */

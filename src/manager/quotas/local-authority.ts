@@ -19,7 +19,9 @@ export class LocalAuthority implements RateAuthority {
   readonly kind = 'process';
   readonly is_reachable = true;
   readonly #clock: Clock;
-  readonly #buckets = new Map(DIMENSIONS.map((dimension) => [dimension, new Map<string, Bucket>()]));
+  readonly #buckets = new Map(
+    [...DIMENSIONS, 'transfer_bytes' as const].map((dimension) => [dimension, new Map<string, Bucket>()]),
+  );
   #sweep_at = SWEEP_BUCKETS;
 
   constructor(clock: Clock) {

@@ -37,7 +37,7 @@ export class Quotas {
   readonly admission: SandboxAdmission;
   readonly charges: RateCharges;
   readonly node: NodeCapacity;
-  readonly #authority: RateAuthority;
+  readonly authority: RateAuthority;
   readonly #metrics: QuotaMetrics;
 
   /** Updates the region's policies from the configuration, and connects to the rate authority. Throws StartError; errors: `unavailable`. */
@@ -75,7 +75,7 @@ export class Quotas {
       is_fail_open: config.quota_fail_open,
     });
     this.node = node;
-    this.#authority = authority;
+    this.authority = authority;
     this.#metrics = metrics;
   }
 
@@ -85,23 +85,23 @@ export class Quotas {
       egress: await this.policies.rateOf(team_id, 'network_egress_bytes'),
       ingress: await this.policies.rateOf(team_id, 'network_ingress_bytes'),
     });
-    return { authority: new QuotaByteAuthority(this.#authority), limitsOf };
+    return { authority: new QuotaByteAuthority(this.authority), limitsOf };
   }
 
   /** The metrics of quotas, for the registry. */
   metrics(): Metric[] {
-    return this.#metrics.metrics(() => this.#authority.is_reachable);
+    return this.#metrics.metrics(() => this.authority.is_reachable);
   }
 
   /** The fields of `/readyz` on quotas: `rate_authority`, `rate_authority_reachable`. */
   facts(): Record<string, unknown> {
-    const { kind, is_reachable } = this.#authority;
+    const { kind, is_reachable } = this.authority;
     return { rate_authority: kind, rate_authority_reachable: is_reachable };
   }
 
   /** Disconnects from the rate authority. */
   close(): Promise<void> {
-    return this.#authority.close();
+    return this.authority.close();
   }
 }
 

@@ -4,7 +4,8 @@ import { type Bucket, waitMs } from './bucket.ts';
 /** Identifies a bucket within the authority's region. Clusters of a region share it. */
 export interface BucketName {
   team_id: string;
-  dimension: Dimension;
+  /** `transfer_bytes`: of `--team-transfer-rate`, which is no quota. */
+  dimension: Dimension | 'transfer_bytes';
 }
 
 /** The decision on a draw. Times are whole milliseconds. */

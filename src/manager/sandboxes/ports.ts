@@ -70,6 +70,18 @@ export interface WebhookTarget {
   webhook_secret: string;
 }
 
+/** What the outbox sends of sandboxes counts among the bytes of their team that the manager carries, which may have a rate. */
+export interface OutboxCharge {
+  /** Whether teams have a rate. */
+  readonly has_rate: boolean;
+  /** Teams whose events are not to be sent now. */
+  held(): string[];
+  /** Calls back whenever a team is held no more. */
+  onFree(call: () => void): void;
+  /** Bytes of a sandbox's webhooks that were sent. */
+  sent(sandbox: FeedSandbox, bytes: number): void;
+}
+
 /** A deletion that is being committed. Source: contract section 2, `sandbox.deleted`. */
 export interface DeletionNotice extends WebhookTarget {
   reason: 'api' | 'ttl_expired' | 'runtime_lost';

@@ -25,7 +25,7 @@ export interface UsageMeterParts {
 }
 
 /** A measured span of usage that has ended, such as the bytes that a node's network runtime has counted. */
-export type UsageSpan = Omit<ClosedSpan, 'window_id'>;
+export type UsageSpan = Omit<ClosedSpan, 'window_id'> & Partial<Pick<ClosedSpan, 'window_id'>>;
 
 /**
  * Meters leases: MiB × ms from the commit that begins a lease to the commit that ends it. Windows are closed at every
@@ -65,7 +65,7 @@ export class UsageMeter implements LeaseMetering {
   async record(tx: Transaction, spans: readonly UsageSpan[]): Promise<void> {
     const { store, clock, region_id, cluster_id } = this.#parts;
     const recorded_at_ms = clock.wallMs();
-    const closed = spans.map((span) => ({ ...span, window_id: newId('win_', recorded_at_ms) }));
+    const closed = spans.map((span) => ({ window_id: newId('win_', recorded_at_ms), ...span }));
     await store.record(tx, closed, { region_id, cluster_id, recorded_at_ms });
     for (const { window_type } of closed) this.windows.add([window_type]);
   }

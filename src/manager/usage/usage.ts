@@ -79,6 +79,11 @@ export class Usage {
     this.#meter = meter;
   }
 
+  /** What closes windows of what is counted elsewhere; null with `--metering off`. */
+  get windows(): Pick<UsageMeter, 'record'> | null {
+    return this.#meter;
+  }
+
   /** The jobs of metering; only that of traffic, which records show, if it is off. */
   jobs(): Job[] {
     return [...(this.#meter ? [this.#meter.job()] : []), this.traffic.job()];

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { pipeline } from 'node:stream';
+import { type Duplex, pipeline } from 'node:stream';
 import { type Clock, runTime } from '../../base/clock.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ConnectError } from '../../webhook/attempt-error.ts';
@@ -17,6 +17,8 @@ const HALF_OPEN_MS = ATTEMPT_TIMEOUT_MS;
 export interface ServedTunnel {
   /** The only `host:port` that it may lead to. */
   authority: string;
+  /** The stream to use instead of a connection that was made for it. */
+  carry: (consumer: Socket) => Promise<Duplex>;
   /** Called when a CONNECT request has come. */
   onRequest: () => void;
   /** Called when the daemon sends nothing more. */
@@ -60,7 +62,7 @@ export class ConnectServer {
     const onGone = () => gone.abort();
     socket.once('close', onGone);
     try {
-      const consumer = await this.#dialer.dial(tunnel.authority, gone.signal);
+      const consumer = await tunnel.carry(await this.#dialer.dial(tunnel.authority, gone.signal));
       socket.off('close', onGone);
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       if (head.length > 0) socket.unshift(head);
@@ -85,7 +87,7 @@ function refuse(socket: Socket, error: ConnectError): void {
  * Passes bytes between two streams, no faster than either takes them. The end of a direction is passed on; an error, or a
  * close, closes both.
  */
-export function join(clock: Clock, one: Socket, other: Socket): void {
+export function join(clock: Clock, one: Duplex, other: Duplex): void {
   const close = () => {
     one.destroy();
     other.destroy();

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { DaemonAddress } from '../control-client.ts';
+import type { Carrier } from './carrier.ts';
 import { ConnectServer } from './connect-server.ts';
 import { Dialer } from './dialer.ts';
 import { TunnelKeeper } from './tunnel-keeper.ts';
@@ -45,6 +46,7 @@ export class Egress {
   readonly #opened_per_second: number;
   readonly #server: ConnectServer;
   readonly #keepers = new Map<string, TunnelKeeper>();
+  #carrier: Carrier = { carry: async (_sandbox_id, connection) => connection };
 
   constructor({ webhook_cidrs, clock, log, isGone, opened_per_second = OPENED_PER_SECOND }: EgressParts) {
     this.#clock = clock;
@@ -52,6 +54,11 @@ export class Egress {
     this.#is_gone = isGone ?? (({ code }: NodeJS.ErrnoException) => GONE.has(code));
     this.#opened_per_second = opened_per_second;
     this.#server = new ConnectServer(clock, new Dialer(clock, webhook_cidrs));
+  }
+
+  /** Sets who carries the bytes from now on. */
+  carryBy(carrier: Carrier): void {
+    this.#carrier = carrier;
   }
 
   /** Opens the way of a created sandbox, if its webhook takes it. Idempotent. */
@@ -62,6 +69,7 @@ export class Egress {
       address: socket_address,
       authority: webhook_authority,
       server: this.#server,
+      carry: (connection) => this.#carrier.carry(sandbox_id, connection),
       clock: this.#clock,
       isGone: this.#is_gone,
       opened_per_second: this.#opened_per_second,

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { EGRESS_PATH, EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
 import type { DaemonAddress } from '../control-client.ts';
@@ -15,6 +16,8 @@ export interface TunnelKeeperParts {
   /** `host:port` of the webhook. */
   authority: string;
   server: ConnectServer;
+  /** The stream to use instead of a connection to the webhook. */
+  carry: (connection: Socket) => Promise<Duplex>;
   clock: Clock;
   /** Most tunnels that are opened in a second: a daemon that uses them up for nothing costs no more. */
   opened_per_second: number;
@@ -83,7 +86,7 @@ export class TunnelKeeper {
 
   #serve(socket: Socket): void {
     if (this.#stopped.signal.aborted) return void socket.destroy();
-    const { authority, server } = this.#parts;
+    const { authority, server, carry } = this.#parts;
     let is_idle = true;
     const onUsed = () => {
       if (!is_idle) return;
@@ -102,7 +105,7 @@ export class TunnelKeeper {
       this.#ended.add(socket);
       this.fill();
     };
-    server.serve(socket, { authority, onRequest: onUsed, onEnd });
+    server.serve(socket, { authority, carry, onRequest: onUsed, onEnd });
   }
 
   /** Closes every tunnel; what is sent on them is interrupted. Idempotent. */

@@ -6,6 +6,7 @@ import { Schedule } from '../../base/schedule.ts';
 import type { InjectionOption } from '../../contract/runtimes.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { lifecycleOf } from '../daemon-requests.ts';
+import type { Carrier } from '../egress/carrier.ts';
 import { flowMetrics } from '../networks/flow-metrics.ts';
 import type { SandboxNetworks } from '../networks/sandbox-networks.ts';
 import { UnmeteredNetworks } from '../networks/unmetered-networks.ts';
@@ -133,6 +134,11 @@ export class KubernetesRuntime implements Runtime {
     this.#pods.start();
     this.#claims.start();
     await this.#schedule.start();
+  }
+
+  /** See `Egress`. */
+  carryBy(carrier: Carrier): void {
+    this.#egress.carryBy(carrier);
   }
 
   /** Nothing: the ways of webhooks are opened as their sandboxes are looked at. */

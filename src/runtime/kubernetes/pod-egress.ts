@@ -1,4 +1,5 @@
 import { authorityOf } from '../../webhook/connect-method.ts';
+import type { Carrier } from '../egress/carrier.ts';
 import { Egress, type EgressParts } from '../egress/egress.ts';
 import { TunnelRefused } from '../egress/open-tunnel.ts';
 import type { RuntimeSpec } from '../runtime.ts';
@@ -45,6 +46,11 @@ export class PodEgress {
     // A keeper that cannot be reached is tried again when its Pod is seen to be well, not each second for ever.
     const isGone = (error: Error) => !(error instanceof TunnelRefused);
     this.#egress = new Egress({ ...parts, isGone, opened_per_second: OPENED_PER_SECOND });
+  }
+
+  /** See `Egress`. */
+  carryBy(carrier: Carrier): void {
+    this.#egress.carryBy(carrier);
   }
 
   /** Opens the way of a sandbox that was just made, if its webhook takes it. Idempotent. */

@@ -6,6 +6,7 @@ import { PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import { connectControl } from '../control-client.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
+import type { Carrier } from '../egress/carrier.ts';
 import { Egress } from '../egress/egress.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import { flowMetrics } from '../networks/flow-metrics.ts';
@@ -110,6 +111,11 @@ export class LocalRuntime implements Runtime {
       remove: (files) => this.#remove(files),
     });
     this.#data_dir = parts.data_dir;
+  }
+
+  /** See `Egress`. */
+  carryBy(carrier: Carrier): void {
+    this.#egress.carryBy(carrier);
   }
 
   /** Prepares the data directory and the daemon's program. Throws StartError if sandboxes cannot run here. */

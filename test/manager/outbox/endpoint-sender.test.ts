@@ -88,3 +88,34 @@ describe('what was handed over', () => {
     expect(await states()).toEqual(['expired', 'expired']);
   });
 });
+
+describe('what was handed over of a team that has a rate', () => {
+  it('is charged with its head, waits while the team is held, and delays no other team and no deletion', async () => {
+    const charged: [string, number][] = [];
+    const free: (() => void)[] = [];
+    let held = ['team_1'];
+    const { clock, handOver, deleted, sent } = await deliver(() => 200, {
+      has_rate: true,
+      held: () => held,
+      onFree: (call) => void free.push(call),
+      sent: ({ team_id }, bytes) => void charged.push([team_id, bytes]),
+    });
+    await handOver(webhookTargetOf(), [undeliveredRecord(7), undeliveredRecord(8)]);
+    await handOver(webhookTargetOf({ sandbox_id: 'sb_2', team_id: 'team_2' }), [undeliveredRecord(9)]);
+    await deleted({ sandbox_id: 'sb_3' });
+    await clock.advance(5_000);
+    expect(sent.map(({ sequence }) => sequence).sort()).toEqual([9, Number.NaN]);
+    const [other] = sent.filter(({ sequence }) => sequence === 9);
+    const { headers, body } = other?.request ?? { headers: {}, body: '' };
+    const head = Object.entries(headers).reduce(
+      (sum, [name, value]) => sum + name.length + value.length + 4,
+      0,
+    );
+    expect(charged).toEqual([['team_2', head + body.length]]);
+    held = [];
+    for (const call of free) call();
+    await clock.advance(1_000);
+    expect(sent.slice(2).map(({ sequence }) => sequence)).toEqual([7, 8]);
+    expect(charged.map(([team_id]) => team_id)).toEqual(['team_2', 'team_1', 'team_1']);
+  });
+});

@@ -1,5 +1,5 @@
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
+import type { Carrier } from '../../../src/runtime/egress/carrier.ts';
 import { Egress } from '../../../src/runtime/egress/egress.ts';
 import { parseCidr } from '../../../src/webhook/address.ts';
 import { AddressGuard } from '../../../src/webhook/address-guard.ts';
@@ -59,9 +60,10 @@ class Guarded {
   }
 
   /** Starts the manager's side. */
-  open(webhook_cidrs = LOOPBACK): void {
+  open(webhook_cidrs = LOOPBACK, carrier: Carrier | null = null): void {
     const egress = new Egress({ webhook_cidrs, clock: systemClock, log: createLog('silent') });
     onTestFinished(() => egress.stop());
+    if (carrier) egress.carryBy(carrier);
     const webhook_authority = authorityOf(new URL(this.url));
     egress.open({ sandbox_id: 'sbx-1', socket_address: this.socket, webhook_authority });
     this.egress = egress;
@@ -133,6 +135,23 @@ describe('webhooks that leave through the manager', () => {
       const signature = /^x-service-signature: (.*)$/im.exec(head)?.[1];
       expect(verify(SECRET, body, signature)).toBe(true);
     }
+  });
+
+  it('are carried by whoever is set, by their sandbox', async () => {
+    const consumer = await startConsumer();
+    const guarded = await Guarded.start(consumer.url);
+    const carried: [string, Socket][] = [];
+    guarded.open(LOOPBACK, {
+      async carry(sandbox_id, connection) {
+        carried.push([sandbox_id, connection]);
+        return connection;
+      },
+    });
+    await guarded.publish({ text: 'x'.repeat(10_000) });
+    await consumer.arrival('agent.event');
+    const sent = carried.reduce((sum, [, { bytesWritten }]) => sum + bytesWritten, 0);
+    expect(sent).toBeGreaterThan(10_000);
+    expect(new Set(carried.map(([sandbox_id]) => sandbox_id))).toEqual(new Set(['sbx-1']));
   });
 
   it('have their TLS checked in the daemon', async () => {

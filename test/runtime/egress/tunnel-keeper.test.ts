@@ -63,6 +63,7 @@ function keep(
     opened_per_second: OPENED_PER_SECOND,
     isGone: ({ code }: NodeJS.ErrnoException) => code === 'ECONNREFUSED' || code === 'ENOENT',
     authority,
+    carry: async (connection) => connection,
     clock,
     server: new ConnectServer(clock, dialer),
     onTrouble: (reason) => seen.troubles.push(reason),

@@ -6,7 +6,7 @@ import type { Database } from '../../../src/manager/database/database.ts';
 import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { replicaName } from '../../../src/manager/database/replica.ts';
 import { ManagerOutbox } from '../../../src/manager/outbox/manager-outbox.ts';
-import type { DeletionNotice, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
+import type { DeletionNotice, OutboxCharge, WebhookTarget } from '../../../src/manager/sandboxes/ports.ts';
 import type { UndeliveredRecord } from '../../../src/outbox/sqlite/undelivered/undelivered-record.ts';
 import { parseCidr } from '../../../src/webhook/address.ts';
 import { AddressGuard } from '../../../src/webhook/address-guard.ts';
@@ -26,9 +26,15 @@ export interface Replica {
 export async function startReplica(
   database: Database,
   clock: Clock,
-  options: { transport?: () => ScriptedTransport; allowed?: string[]; name?: string; log?: Log } = {},
+  options: {
+    transport?: () => ScriptedTransport;
+    allowed?: string[];
+    name?: string;
+    log?: Log;
+    charge?: OutboxCharge;
+  } = {},
 ): Promise<Replica> {
-  const { transport, allowed = [], name = replicaName(), log = SILENT } = options;
+  const { transport, allowed = [], name = replicaName(), log = SILENT, charge } = options;
   const guard = new AddressGuard(allowed.flatMap((range) => parseCidr(range) ?? []));
   const delivery = new ManagerOutbox({
     database,
@@ -38,6 +44,7 @@ export async function startReplica(
     guard,
     replica: name,
     ...(transport ? { makeTransport: transport } : {}),
+    ...(charge ? { charge } : {}),
   });
   await delivery.start();
   return {
@@ -72,7 +79,7 @@ export interface Scripted extends Replica {
 }
 
 /** A delivery on SQLite with receivers that answer as told and a clock that the test moves. */
-export async function deliver(answer: (sent: Sent) => Answer): Promise<Scripted> {
+export async function deliver(answer: (sent: Sent) => Answer, charge?: OutboxCharge): Promise<Scripted> {
   const clock = new ManualClock();
   const database = await opened(`sqlite:${scratchFolder()}/manager.db`);
   const sent: Sent[] = [];
@@ -97,7 +104,7 @@ export async function deliver(answer: (sent: Sent) => Answer): Promise<Scripted>
     return made;
   };
   const again = async () => {
-    const replica = await startReplica(database, clock, { transport, log });
+    const replica = await startReplica(database, clock, { transport, log, ...(charge ? { charge } : {}) });
     onTestFinished(async () => {
       const stopping = replica.delivery.stop();
       await clock.advance(5_000);

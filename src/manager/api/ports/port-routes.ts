@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, runTime } from '../../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../../base/http/app.ts';
@@ -52,12 +53,13 @@ export async function registerPortRoutes(app: HttpApp, parts: PassThroughParts):
 }
 
 async function answer(parts: PassThroughParts, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const { runtime, clock } = parts;
+  const { runtime, clock, transfers } = parts;
   const { sandbox_id = '', port: text = '' } = request.params as Record<string, string>;
   const port = portIn(text);
   if (isUpgrade(request)) checkUpgrade(request);
-  await admitCall(parts, CALL, sandbox_id, request, reply);
-  const socket = await connectTo(runtime, clock, { sandbox_id, port }, request);
+  const { team_id } = await admitCall(parts, CALL, sandbox_id, request, reply);
+  const connect = () => connectTo(runtime, clock, { sandbox_id, port }, request);
+  const socket: Duplex = await transfers.open({ sandbox_id, team_id, way: 'ports', request }, connect);
   const path = serverTarget(request.raw.url ?? '');
   const place: PortPlace = {
     port,

@@ -301,6 +301,16 @@ async function createUsage(db: Kysely<Tables>, dialect: Dialect): Promise<void> 
     .addColumn('ingress_counted', 'bigint', (column) => column.notNull())
     .addColumn('counted_until_ms', 'bigint')
     .execute();
+  await db.schema
+    .createTable('transfer_counts')
+    .addColumn('window_id', 'text', (column) => column.primaryKey())
+    .addColumn('sandbox_id', 'text', (column) => column.notNull())
+    .addColumn('team_id', 'text', (column) => column.notNull())
+    .addColumn('bytes', 'bigint', (column) => column.notNull())
+    .addColumn('started_ms', 'bigint', (column) => column.notNull())
+    .addColumn('seen_ms', 'bigint', (column) => column.notNull())
+    .execute();
+  await createIndex(db, 'transfer_counts', 'transfer_counts_age', ['seen_ms']);
 }
 
 /** The feed of lifecycle events, and how far each sandbox's are in it. */
