@@ -52,7 +52,7 @@ export function sandboxScript({ link, is_metered }: SandboxSetUp, has_ipv6 = HAS
     'set -e',
     ...settings.map(([key, value]) => `echo '${value}' >/proc/sys/net/${key}`),
     ...(has_ipv6 ? [] : [`[ ! -e ${NO_IPV6} ] || echo 1 >${NO_IPV6}`]),
-    withInput('nft -f -', COUNTERS_TEXT),
+    withInput('nft -f -', sandboxRules(link.node, has_ipv6)),
     ...(queues ? queuePrograms(has_ipv6).map((program) => withInput(program, queues)) : []),
     // The link goes up last, so that no packet passes uncounted.
     withInput('ip -batch -', sandboxLinkText(link, has_ipv6)),
@@ -92,15 +92,25 @@ export function queuePrograms(has_ipv6 = HAS_IPV6): string[] {
 /** The table with the counters, in a sandbox's namespace. */
 export const COUNTER_TABLE = 'sandbox';
 
-/** For `nft`, in the sandbox's namespace: counts the packets that passed the queues, whoever gave the verdict. */
-const COUNTERS_TEXT = lines(
-  `table inet ${COUNTER_TABLE} {`,
-  ' counter egress { }',
-  ' counter ingress { }',
-  ` chain egress { type filter hook postrouting priority 300; oifname "${INTERFACE}" counter name egress; }`,
-  ` chain ingress { type filter hook prerouting priority 300; iifname "${INTERFACE}" counter name ingress; }`,
-  '}',
-);
+/**
+ * For `nft`, in the sandbox's namespace: counts the packets that passed the queues, whoever gave the verdict, and refuses
+ * what is sent to anyone but the node. The kernel has one table of neighbours for all namespaces, of 1 024 by default, and
+ * whoever binds a socket to its interface may take any address, or group, for one that is on its link.
+ */
+function sandboxRules({ ipv4, ipv6 }: Addresses, has_ipv6: boolean): string {
+  return lines(
+    `table inet ${COUNTER_TABLE} {`,
+    ' counter egress { }',
+    ' counter ingress { }',
+    ' chain neighbours { type filter hook output priority 300;',
+    `  oifname "${INTERFACE}" meta nfproto ipv4 rt ip nexthop != ${ipv4} drop`,
+    ...(has_ipv6 ? [`  oifname "${INTERFACE}" meta nfproto ipv6 rt ip6 nexthop != ${ipv6} drop`] : []),
+    ' }',
+    ` chain egress { type filter hook postrouting priority 300; oifname "${INTERFACE}" counter name egress; }`,
+    ` chain ingress { type filter hook prerouting priority 300; iifname "${INTERFACE}" counter name ingress; }`,
+    '}',
+  );
+}
 
 /**
  * For `iptables-restore` and `ip6tables-restore`, in the sandbox's namespace: sends the packets of the metered

@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { networkProblem } from '../../../src/network/problem.ts';
 import { selfSigned } from '../../support/certificate.ts';
 import { TestNode } from '../../support/network/test-node.ts';
-import { NODE, OUTSIDE } from '../../support/network/topology.ts';
+import { NODE, OUTSIDE, runSync } from '../../support/network/topology.ts';
 import { MeteredNode } from '../../support/runtime/metered-node.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -34,6 +35,15 @@ const FORGED = (type: string) => `timeout 3 perl -MSocket -e '
 
 const SOCKET = (family: number, type: number, protocol: number) =>
   `perl -e 'socket(my $s, ${family}, ${type}, ${protocol}) or die "$!\\n"; print "opened\\n"'`;
+
+/** Sends to three addresses that it takes for its link's own, to three groups, and then to the outside. */
+const ON_LINK = `perl -MSocket -e '
+  for my $to (["9.9.9.1", 1], ["9.9.9.2", 1], ["9.9.9.3", 1], ["224.1.1.1", 0], ["224.1.1.2", 0], ["${OUTSIDE.ipv4}", 0]) {
+    socket(my $s, AF_INET, SOCK_DGRAM, 0) or die "socket: $!\n";
+    setsockopt($s, SOL_SOCKET, 25, "eth0") or die "bind: $!\n";
+    setsockopt($s, SOL_SOCKET, SO_DONTROUTE, pack("i", $to->[1])) or die "setsockopt: $!\n";
+    print send($s, ".", 0, sockaddr_in(9, inet_aton($to->[0]))) ? "sent\n" : "$!\n";
+  }'`;
 
 describe.skipIf(problem !== null)(`from inside a sandbox with a metered network${why}`, () => {
   it('nothing can be reached that must not be, and nothing changed', async () => {
@@ -118,6 +128,18 @@ describe.skipIf(problem !== null)(`from inside a sandbox with a metered network$
     );
     expect(outcomes.flat()).toEqual([]);
     expect(await node.connect(id, OUTSIDE.ipv4, 7_000)).toBe('connected');
+  });
+
+  it("no place is taken in the node's table of neighbours", async () => {
+    const node = await MeteredNode.open();
+    const id = await node.create('sbx-1');
+    const sent = (await node.shell(id, ON_LINK)).split('\n');
+    expect(sent).toEqual([...Array(5).fill('Operation not permitted'), 'sent']);
+    const namespace = `${nodeGroup(node.sandboxes.data_dir).prefix}${id}`;
+    const known = runSync('ip', '-n', namespace, 'neighbour', 'show', 'nud', 'all', 'dev', 'eth0');
+    const asked = known.split('\n').filter((line) => line !== '' && !line.includes('PERMANENT'));
+    // The kernel itself tells the routers of the link once which groups it is in, before there are rules.
+    expect(asked.filter((line) => !line.startsWith('ff02::16 '))).toEqual([]);
   });
 
   it('what must work does: names, both families, ping, closed ports, and what is allowed', async () => {
