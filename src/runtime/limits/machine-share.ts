@@ -6,6 +6,10 @@ const MIB = 1024 * 1024;
 const PROCESSES_PART = 0.75;
 /** A daemon, processes for files of two accounts, with 150 threads each, and programs; the default of Podman. */
 const PROCESSES = { least: 512, most: 2_048 };
+/** Buffers of a stream or two over a long way; of many over short ones. In bytes. */
+const SOCKET_BYTES = { least: 8 * MIB, most: 256 * MIB };
+/** The smallest there is, in bytes: where pages are larger, shares are smaller than they might be. */
+const PAGE_BYTES = 4_096;
 /** Each may need some; nobody works at more. */
 const TERMINALS = { least: 8, most: 256 };
 
@@ -43,6 +47,16 @@ export function processShare(node_memory_mib: number | null, of_machine = machin
 function machineProcesses(): number | null {
   const known = [setting('kernel/pid_max'), setting('kernel/threads-max')].filter((each) => each !== null);
   return known.length === 0 ? null : Math.min(...known);
+}
+
+/**
+ * Bytes that sockets keep for a sandbox: all together leave TCP of the machine as much as it has before it presses
+ * everybody's connections. UDP has more.
+ */
+export function socketShare(node_memory_mib: number | null): MachineShare {
+  const pressing = Number(readKernelSetting('net/ipv4/tcp_mem').split(/\s+/)[1]);
+  const all = Number.isNaN(pressing) ? null : pressing * PAGE_BYTES;
+  return new MachineShare(all, node_memory_mib, SOCKET_BYTES);
 }
 
 /** Pseudo terminals, without those that the machine keeps for itself. */

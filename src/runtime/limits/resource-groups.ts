@@ -7,7 +7,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
 import { HeldMemory } from './held-memory.ts';
-import { type MachineShare, processShare, terminalShare } from './machine-share.ts';
+import { type MachineShare, processShare, socketShare, terminalShare } from './machine-share.ts';
 
 /** Limits of one sandbox: MiB, and thousandths of a core that it has whatever others do. */
 interface ResourceLimits {
@@ -27,6 +27,9 @@ const CPU_CEILING_MIN_MILLIS = 1_000;
 const CPU_WEIGHTS = { 1: { of_core: 1_024, least: 2 }, 2: { of_core: 100, least: 1 } } as const;
 /** The most that version 2 takes. */
 const CPU_WEIGHT_MAX = 10_000;
+
+/** In version 1 the memory of sockets is apart, and without a limit of its own counted nowhere. */
+const SOCKET_LIMIT = 'memory.kmem.tcp.limit_in_bytes';
 
 const PARENT = 'sandbox-manager';
 
@@ -64,6 +67,7 @@ export class ResourceGroups {
   readonly #missing: ReadonlyMap<Controller, string>;
   readonly #processes: MachineShare;
   readonly #terminals: MachineShare;
+  readonly #sockets: MachineShare;
 
   /** Freezes the processes of paused sandboxes. */
   readonly frozen: FrozenGroups;
@@ -74,7 +78,7 @@ export class ResourceGroups {
   private constructor(
     folders: GroupFolder[],
     missing: ReadonlyMap<Controller, string>,
-    { processes, terminals }: { processes: MachineShare; terminals: MachineShare },
+    { processes, terminals, sockets }: Record<'processes' | 'terminals' | 'sockets', MachineShare>,
     frozen: FrozenGroups,
   ) {
     this.frozen = frozen;
@@ -83,6 +87,7 @@ export class ResourceGroups {
     this.#missing = missing;
     this.#processes = processes;
     this.#terminals = terminals;
+    this.#sockets = sockets;
   }
 
   /** Prepares the hierarchies. Never throws. */
@@ -101,7 +106,11 @@ export class ResourceGroups {
         missing.set(controller, whyMissing(error as NodeJS.ErrnoException));
       }
     }
-    const shares = { processes, terminals: terminalShare(node_memory_mib) };
+    const shares = {
+      processes,
+      terminals: terminalShare(node_memory_mib),
+      sockets: socketShare(node_memory_mib),
+    };
     return new ResourceGroups(folders, missing, shares, new FrozenGroups(freezingFolder(parent)));
   }
 
@@ -146,12 +155,18 @@ export class ResourceGroups {
     for (const { controller, version, folder } of this.#folders) {
       const group = join(folder, sandbox_id);
       if (!existsSync(group)) continue;
+      if (controller === 'memory' && version === 1) this.#limitSockets(group, limits.memory_mib);
       if (controller === 'pids') set(join(group, 'pids.max'), String(this.#processes.of(limits.memory_mib)));
       else
         for (const [file, content] of limitFiles(controller, version, limits))
           set(join(group, file), content);
       if (controller === 'memory') keepFromSwap(group, version);
     }
+  }
+
+  #limitSockets(group: string, memory_mib: number): void {
+    const file = join(group, SOCKET_LIMIT);
+    if (existsSync(file)) set(file, String(this.#sockets.of(memory_mib)));
   }
 
   /**

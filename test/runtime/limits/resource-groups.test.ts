@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
-import { MachineShare, processShare } from '../../../src/runtime/limits/machine-share.ts';
+import { MachineShare, processShare, socketShare } from '../../../src/runtime/limits/machine-share.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordOf } from '../../support/runtime/ending-sandboxes.ts';
@@ -133,6 +133,22 @@ except OSError as error:
 for child in children:
   os.kill(child, signal.SIGKILL)`;
 
+/** Fills the buffers of connections that nobody reads, and says how many it has. */
+const UNREAD = `
+import socket
+kept = []
+for _ in range(60):
+  listener = socket.create_server(("127.0.0.1", 0))
+  sender = socket.create_connection(listener.getsockname())
+  sender.setblocking(False)
+  kept += [listener, sender, listener.accept()[0]]
+  try:
+    while sender.send(bytes(1 << 20)):
+      pass
+  except BlockingIOError:
+    pass
+print(len(kept))`;
+
 const why = ResourceGroups.open().limitations(false).join('; ');
 
 describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${why})`}`, () => {
@@ -185,6 +201,21 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
     for (const controller of ['memory', 'cpu', 'pids']) {
       expect(existsSync(group(sandboxes, controller))).toBe(false);
     }
+  });
+
+  it.skipIf(hierarchyOf('memory')?.version !== 1)('hold for what its sockets keep', async () => {
+    const sandboxes = await Sandboxes.open();
+    await sandboxes.runtime.create(spec('sbx-1', { memory_mib: 128 }));
+    const own = (name: string) =>
+      Number(readFileSync(join(group(sandboxes, 'memory'), `memory.kmem.tcp.${name}`), 'utf8'));
+    const pages = (bytes: number) => bytes - (bytes % 4_096);
+    expect(own('limit_in_bytes')).toBe(pages(socketShare(null).of(128)));
+    expect(await sandboxes.output('sbx-1', `python3 -c '${UNREAD}'`)).toBe('180');
+    // Each socket has a little whatever the limit; without one they hold 200 MB.
+    expect(own('max_usage_in_bytes')).toBeGreaterThan(own('limit_in_bytes') / 2);
+    expect(own('max_usage_in_bytes')).toBeLessThan(own('limit_in_bytes') * 3);
+    await sandboxes.runtime.change('sbx-1', { memory_mib: 1_024 });
+    expect(own('limit_in_bytes')).toBe(pages(socketShare(null).of(1_024)));
   });
 
   const by_user = process.getuid?.() === 0 ? [['its user', ['pids']] as const] : [];
