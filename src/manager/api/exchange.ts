@@ -149,7 +149,8 @@ function relay(reply: FastifyReply, head: IncomingMessage, { answerHeaders, noAn
   try {
     sendHead(raw, head.statusCode as number, Object.entries(headers));
   } catch (error) {
-    reply.log.warn({ err: error }, 'an answer of a sandbox cannot be passed on');
+    // Sandboxes decide how often: the refusal alone has a line.
+    reply.log.debug({ err: error }, 'an answer of a sandbox cannot be passed on');
     throw noAnswer();
   }
   reply.hijack();

@@ -1,13 +1,11 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
 import { type DocumentedRoute, openApiDocument } from '../../base/http/openapi.ts';
-import type { Log } from '../../base/log.ts';
 import { DOCUMENT_DOC } from '../../contract/documents/health-docs.ts';
 import type { RouteDoc } from '../../contract/documents/route-doc.ts';
 import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
-import { ApiError, type ErrorCode } from '../../contract/errors.ts';
+import type { ErrorCode } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
-import { reasonOf } from '../database/database-errors.ts';
 import { transitionError } from '../sandboxes/transitions.ts';
 
 declare module 'fastify' {
@@ -74,12 +72,4 @@ function demandId({ params, routeOptions }: FastifyRequest): void {
   const { sandbox_id } = params as { sandbox_id?: string };
   if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
   throw transitionError({ refused: 'not_found', status: null });
-}
-
-/** Logs why the database or the runtime could not be used; the answer does not say. */
-export function logTrouble(app: HttpApp, log: Log): void {
-  app.addHook('onError', async (request, _reply, error) => {
-    if (!(error instanceof ApiError) || error.code !== 'unavailable') return;
-    log.warn({ request_id: request.id, reason: reasonOf(error) }, 'a request was refused');
-  });
 }
