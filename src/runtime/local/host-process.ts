@@ -32,11 +32,14 @@ export async function identify(pid: number): Promise<ProcessIdentity | null> {
   return stat && { pid, start_ticks: stat.start_ticks, boot_id: readBootId() };
 }
 
-/** Whether a process is still running; a zombie is not. */
+/**
+ * Whether a process is still running; a zombie is not. When the kernel does not say when it began, because a process of
+ * some sandbox holds up whoever asks, one with its pid is taken for it: nothing is lost for want of an answer.
+ */
 export async function isProcessAlive(process: ProcessIdentity): Promise<boolean> {
   const [stat] = await host_table.read([process.pid]);
-  if (!stat || isZombie(stat) || stat.start_ticks !== process.start_ticks) return false;
-  return process.boot_id === readBootId();
+  if (!stat || isZombie(stat) || process.boot_id !== readBootId()) return false;
+  return [stat.start_ticks, 0].includes(process.start_ticks) || stat.start_ticks === 0;
 }
 
 /** Resolves with true once a process has ended, with false after `within_ms`. */

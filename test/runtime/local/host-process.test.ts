@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import {
@@ -26,6 +27,13 @@ function started(shell: string, env: NodeJS.ProcessEnv = {}): ChildProcess {
 
 async function identityOf({ pid }: ChildProcess): Promise<ProcessIdentity> {
   return (await identify(pid as number)) as ProcessIdentity;
+}
+
+/** The program of this process that reads the process table. */
+function lookerOfThisProcess(): number {
+  const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').trim();
+  const isLooker = (pid: string) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('launcher\0look');
+  return Number(children.split(' ').find(isLooker));
 }
 
 describe('a process', () => {
@@ -58,6 +66,17 @@ describe('a process', () => {
     const identity = await identityOf(started('exec sleep 1000'));
     expect(await isProcessAlive({ ...identity, start_ticks: identity.start_ticks + 1 })).toBe(false);
     expect(await isProcessAlive({ ...identity, boot_id: 'another boot' })).toBe(false);
+  });
+
+  it('is alive while the kernel does not say when it began, and not once it has ended', async () => {
+    const child = started('exec sleep 1000');
+    const identity = await identityOf(child);
+    process.kill(lookerOfThisProcess(), 'SIGSTOP');
+    expect(await isProcessAlive(identity)).toBe(true);
+    expect(await identify(identity.pid)).toMatchObject({ start_ticks: 0 });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(await isProcessAlive(identity)).toBe(false);
   });
 
   it('is waited for until the time is over', async () => {
