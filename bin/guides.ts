@@ -125,7 +125,11 @@ export const MANAGER_GUIDES: Guides = {
       '--data-dir /var/lib/sandboxes --database sqlite:/var/lib/sandboxes.db',
       '--config manager.yaml --replicas 2 --listen 127.0.0.1:8081',
     ],
-    related: ['token create', 'quota list', 'completion'],
+    related: ['status', 'token create', 'quota list', 'completion'],
+  },
+  status: {
+    examples: ['status --token-file admin-token', 'status --config manager.yaml --json'],
+    related: ['token create', 'orphans list'],
   },
   token: {
     examples: ['token create --team team_1 --scope sandboxes:write', 'token list'],

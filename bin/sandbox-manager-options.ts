@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { type Given, type OptionRow, variableOf } from '../src/base/options.ts';
 import { VERSION } from '../src/base/version.ts';
+import { StartError } from '../src/contract/errors.ts';
 import type { PolicyStatus } from '../src/contract/quotas.ts';
 import { SCOPES } from '../src/contract/tokens.ts';
 import { managerConfig } from '../src/manager/config/config.ts';
@@ -83,6 +84,25 @@ function tokenCommands(): Command {
       await tokenCommand.revoke(configOf(command).database, token_id);
     });
   return token;
+}
+
+function statusCommand(): Command {
+  const LISTEN = MANAGER_OPTIONS.find(({ name }) => name === 'listen') as OptionRow;
+  return new Command('status')
+    .description(
+      'show how a running manager is, and with an admin token what of its node is taken; exit 1: not ready',
+    )
+    .option('--token-file <path>', `a token of scope admin; otherwise that of ${ENV_PREFIX}TOKEN`)
+    .option('--json', 'as JSON')
+    .addOption(optionOf(LISTEN))
+    .addOption(configOption())
+    .action(async ({ json, tokenFile: token_file }, command: Command) => {
+      const { managerStatus, statusText } = await import('../src/manager/status-command.ts');
+      const token = process.env[`${ENV_PREFIX}TOKEN`] || undefined;
+      const status = await managerStatus(configOf(command), { token_file, token });
+      print(json ? `${JSON.stringify(status)}\n` : statusText(status));
+      if (!status.is_ready) throw new StartError(`the manager is not ready: ${status.reason}`, 1);
+    });
 }
 
 function pruneCommand(): Command {
@@ -236,6 +256,7 @@ function program(exit: (code: number) => void): Command {
     if (command.args[0] !== undefined) unknownCommand(command, command.args[0]);
     exit(await runManager(configOf(command), process.argv[1] as string));
   });
+  manager.addCommand(statusCommand());
   manager.addCommand(tokenCommands());
   manager.addCommand(quotaCommands());
   manager.addCommand(pruneCommand());

@@ -278,6 +278,8 @@ export const CLOCK_BACK_PACE = 0.5;
 export const FLOWS_SANDBOX_MAX = 1_024;
 /** New flows of one sandbox, a second; at once as many as it may have open. A program that needs one a request stays below. */
 export const FLOWS_SANDBOX_RATE = 250;
+/** A team's share of the node's disk and of its memory for paused sandboxes, in percent: as of connections and flows. */
+export const TEAM_SHARE_PERCENT = 25;
 /** New flows of all sandboxes of a team on a node, a second: they cost the node a tenth of a core at most. */
 export const FLOWS_TEAM_RATE = 500;
 /** New flows of all sandboxes of a team on a node at once. */

@@ -8,6 +8,7 @@ import { registerConsoleRoutes } from './api/console-routes.ts';
 import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerEventRoutes } from './api/event-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
+import { registerNodeRoutes } from './api/node-routes.ts';
 import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
 import { registerPortRoutes } from './api/ports/port-routes.ts';
 import { registerQuotaRoutes } from './api/quota-routes.ts';
@@ -58,6 +59,7 @@ export async function makeApi(
         network: () => runtime.networks.state(),
         onPolicyChange: () => schedule.wake(NETWORK_JOB),
       }),
+    (routes) => registerNodeRoutes(routes, quotas),
     (routes) => registerUsageRoutes(routes, usage),
     (routes) => registerHealthRoutes(routes, readinessOf(parts), metrics),
     ...(has_console ? [(routes: HttpApp) => registerConsoleRoutes(routes, consoleFiles)] : []),

@@ -71,7 +71,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     hasMoved: () => hasMoved(runtime, settings),
   });
   await orphans.look();
-  const unrecorded = () => orphans.use();
+  const unrecorded = (team_id: string | null) => orphans.use(team_id);
   // The last step that reads the database, because it is the first that keeps something open.
   const quotas = await Quotas.open({ config, database, node: runtime.node, unrecorded, clock, log });
   const transfers = new Transfers({

@@ -113,7 +113,7 @@ async function claims(bench: Bench, url: string) {
   );
   const folder = bench.folder();
   const options = { database: url, runtime: 'none', data_dir: folder, secret_key_file: join(folder, 'key') };
-  const node = NodeCapacity.open(managerConfig(options, {}, {}).node, null, store);
+  const node = NodeCapacity.open(managerConfig(options, {}, {}), null, store);
   const policies = new QuotaPolicies(store, systemClock);
   const admission = new SandboxAdmission(store, policies, node, new QuotaMetrics());
   let ids = 0;

@@ -199,6 +199,10 @@ export interface paths {
         /** Remove a team's override */
         delete: operations["unsetTeamQuota"];
     };
+    "/api/v1/node": {
+        /** Get the node's budget, its use, and what teams hold of it */
+        get: operations["getNode"];
+    };
     "/api/v1/usage/windows": {
         /** List the team's closed usage windows */
         get: operations["listUsageWindows"];
@@ -959,6 +963,55 @@ export interface components {
             limit_value: number;
             interval_ms?: number | null;
             burst_value?: number | null;
+        };
+        NodeResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Node"];
+        };
+        Node: {
+            budget: components["schemas"]["NodeBudget"];
+            use: components["schemas"]["NodeUse"];
+            unrecorded: components["schemas"]["UnrecordedUse"];
+            team_share: number;
+            share: components["schemas"]["TeamShare"];
+            teams: components["schemas"]["TeamUse"][];
+            has_more: boolean;
+        };
+        NodeBudget: {
+            memory_mib: number | null;
+            cpu_millis: number | null;
+            sandboxes: number | null;
+            disk_mib: number | null;
+        };
+        NodeUse: {
+            memory_mib: number;
+            cpu_millis: number;
+            sandboxes: number;
+            disk_mib: number;
+            paused: number;
+            paused_memory_mib: number;
+        };
+        UnrecordedUse: {
+            memory_mib: number;
+            cpu_millis: number;
+            sandboxes: number;
+            disk_mib: number;
+            paused: number;
+            paused_memory_mib: number;
+        };
+        TeamShare: {
+            disk_mib: number | null;
+            paused_memory_mib: number | null;
+        };
+        TeamUse: {
+            team_id: string;
+            memory_mib: number;
+            cpu_millis: number;
+            sandboxes: number;
+            disk_mib: number;
+            paused: number;
+            paused_memory_mib: number;
         };
         /** @enum {unknown} */
         WindowType: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes" | "sandbox.transfer_bytes";
@@ -2175,6 +2228,21 @@ export interface operations {
             200: {
                 content: {
                     "application/json": components["schemas"]["QuotaResponse"];
+                };
+            };
+        };
+    };
+    getNode: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["NodeResponse"];
                 };
             };
         };

@@ -38,7 +38,7 @@ const HEADINGS: Record<string, string> = {
   not_found: 'This is not there, or no longer',
   conflict: 'Not in the present state',
   quota_exceeded: "The team's quota is used up",
-  capacity_exhausted: 'The node has no room',
+  capacity_exhausted: 'Not enough room',
   invalid_request: 'The request was refused',
   unauthorized: 'Not signed in',
   forbidden: 'Not allowed',

@@ -66,6 +66,7 @@ export const TAGS = {
   events: 'Publish events, and follow them.',
   deliveries: 'What was delivered to the webhook, or not, and how to send it again.',
   quotas: "A team's limits, and what is left of them.",
+  node: 'What the node has for sandboxes, and who holds it.',
   usage: 'Closed windows of what sandboxes used.',
   health: 'Liveness, readiness, metrics and this document.',
 } as const;

@@ -66,5 +66,8 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, TSchema>> = {
     resource: Type.Optional(Type.String({ description: 'what the node has too little of' })),
     requested: Type.Optional(Type.String({ description: 'as in `resources` of a claim' })),
     available: Type.Optional(Type.String({ description: 'what is left of it, written the same' })),
+    team_share: Type.Optional(
+      Type.Boolean({ description: "whether the team's share is used up; otherwise the node is full" }),
+    ),
   }),
 };

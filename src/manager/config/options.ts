@@ -6,6 +6,7 @@ import {
   type OptionRow,
   SWITCH_OPTION,
 } from '../../base/options.ts';
+import { TEAM_SHARE_PERCENT } from '../../contract/defaults.ts';
 import { NETWORK_OPTIONS } from '../../contract/network.ts';
 import { INJECTIONS, RUNTIMES } from '../../contract/runtimes.ts';
 import {
@@ -178,6 +179,13 @@ export const MANAGER_OPTIONS = [
     value: 'size',
     description: 'disk of --data-dir for sandboxes, like 50Gi',
     type: SIZE,
+  },
+  {
+    name: 'team_share',
+    value: 'percent',
+    description: "a team's share of the node's disk, and of its memory for paused sandboxes; 100: no shares",
+    type: integerOption(1, 100),
+    standard: String(TEAM_SHARE_PERCENT),
   },
   {
     name: 'console',

@@ -49,13 +49,18 @@ export class Orphans {
     return this.#strangers.get(sandbox_id)?.is_orphan === true;
   }
 
-  /** What they take of the node, with those that may be none yet. */
-  use(): NodeUse {
+  /** What they take of the node, or with `team_id` those of a team, with those that may be none yet. */
+  use(team_id: string | null = null): NodeUse {
     const use = { ...NOTHING_TAKEN };
     for (const { kept } of this.#strangers.values()) {
       const { state, memory_mib, cpu_millis, disk_mib, held_mib } = kept;
+      if (team_id !== null && team_id !== kept.team_id) continue;
       use.disk_mib += disk_mib ?? UNBOUNDED_DISK_MIB;
-      if (state === 'paused') use.memory_mib += held_mib ?? memory_mib;
+      if (state === 'paused') {
+        use.paused += 1;
+        use.memory_mib += held_mib ?? memory_mib;
+        use.paused_memory_mib += held_mib ?? memory_mib;
+      }
       if (state !== 'running') continue;
       use.active += 1;
       use.memory_mib += memory_mib;

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Dimension, QuotaPolicy } from '../../contract/quotas.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 
@@ -13,10 +13,25 @@ export interface NodeUse {
   cpu_millis: number;
   disk_mib: number;
   active: number;
+  paused: number;
+  /** The part of the memory that paused ones hold. */
+  paused_memory_mib: number;
+}
+
+/** What is taken beside one sandbox. */
+export interface TakenBeside {
+  /** By all others. */
+  node: NodeUse;
+  /** By those of its team. */
+  team: NodeUse;
+  /** By itself; null while it is not recorded. */
+  own: NodeUse | null;
 }
 
 /** The use of no sandbox. */
-export const NOTHING_TAKEN: NodeUse = { memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0 };
+export const NOTHING_TAKEN: NodeUse = {
+  ...{ memory_mib: 0, cpu_millis: 0, disk_mib: 0, active: 0, paused: 0, paused_memory_mib: 0 },
+};
 
 /** A sandbox takes a place, memory and CPU in these states. Must be written like the condition of the index. */
 const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
@@ -24,6 +39,21 @@ const IS_ACTIVE = sql<boolean>`status in ('starting', 'running')`;
 const SEEDED = 'quotas_seeded';
 /** What a sandbox counts for that was made before disks had a bound. */
 export const UNBOUNDED_DISK_MIB = 64;
+/** The memory that a sandbox takes. Until the daemon of a deleted one has ended, its memory is taken. */
+const MEMORY = sql`case when ${IS_ACTIVE} then memory_mib
+  when status = 'paused' or operation = 'cleaning' then coalesce(held_mib, memory_mib) end`;
+const PAUSED_MEMORY = sql`case when status = 'paused' then coalesce(held_mib, memory_mib) end`;
+const DISK = sql`coalesce(disk_mib, ${sql.lit(UNBOUNDED_DISK_MIB)})`;
+const whole = (amount: RawBuilder<unknown>) => sql<number>`cast(coalesce(${amount}, 0) as bigint)`;
+/** What sandboxes take, in sum. All of it is in the index `sandboxes_taken`, so that no row is read. */
+const TAKEN = [
+  whole(sql`sum(${MEMORY})`).as('memory_mib'),
+  whole(sql`sum(case when ${IS_ACTIVE} then cpu_millis end)`).as('cpu_millis'),
+  whole(sql`sum(${DISK})`).as('disk_mib'),
+  whole(sql`count(case when ${IS_ACTIVE} then 1 end)`).as('active'),
+  whole(sql`count(case when status = 'paused' then 1 end)`).as('paused'),
+  whole(sql`sum(${PAUSED_MEMORY})`).as('paused_memory_mib'),
+];
 /** Key of the advisory lock on the node's budget; any number that nothing else uses. */
 const NODE_LOCK = 7_205_759;
 
@@ -167,25 +197,54 @@ export class QuotaStore {
     await sql`select pg_advisory_xact_lock(${NODE_LOCK}::bigint)`.execute(tx);
   }
 
-  /** The resources taken by all sandboxes except `except_id`. */
-  async nodeUse(queries: Queries, except_id: string): Promise<NodeUse> {
-    // Until the daemon of a deleted one has ended, its memory is taken.
-    const memory_mib = sql`case when ${IS_ACTIVE} then memory_mib
-      when status = 'paused' or operation = 'cleaning' then coalesce(held_mib, memory_mib) end`;
+  /** What sandboxes take beside one of them: all others, and those of its team. */
+  async nodeUse(
+    queries: Queries,
+    { sandbox_id, team_id }: { sandbox_id: string; team_id: string },
+  ): Promise<TakenBeside> {
+    const taken = queries.selectFrom('sandboxes').select(TAKEN).where('deleted_at_ms', 'is', null);
+    const rows = await taken
+      .select(sql.lit('node').as('whose'))
+      .unionAll(taken.where('team_id', '=', team_id).select(sql.lit('team').as('whose')))
+      .unionAll(taken.where('sandbox_id', '=', sandbox_id).select(sql.lit('own').as('whose')))
+      .execute();
+    const of = (name: string) => rows.find(({ whose }) => whose === name) as NodeUse;
+    const own = of('own');
+    return {
+      node: sumOf(of('node'), own, -1),
+      team: sumOf(of('team'), own, -1),
+      // Every sandbox has a disk.
+      own: own.disk_mib === 0 ? null : own,
+    };
+  }
+
+  /** What teams hold of the node, the largest disk first. */
+  async teamUses(
+    queries: Queries,
+    limit: number,
+    offset: number,
+  ): Promise<(NodeUse & { team_id: string })[]> {
     return queries
       .selectFrom('sandboxes')
-      .select([
-        sql<number>`cast(coalesce(sum(${memory_mib}), 0) as bigint)`.as('memory_mib'),
-        sql<number>`cast(coalesce(sum(case when ${IS_ACTIVE} then cpu_millis end), 0) as bigint)`.as(
-          'cpu_millis',
-        ),
-        sql<number>`cast(count(case when ${IS_ACTIVE} then 1 end) as bigint)`.as('active'),
-        sql<number>`cast(coalesce(sum(coalesce(disk_mib, ${UNBOUNDED_DISK_MIB})), 0) as bigint)`.as(
-          'disk_mib',
-        ),
-      ])
+      .select(['team_id', ...TAKEN])
       .where('deleted_at_ms', 'is', null)
-      .where('sandbox_id', '!=', except_id)
-      .executeTakeFirstOrThrow();
+      .groupBy('team_id')
+      .orderBy('disk_mib', 'desc')
+      .orderBy('team_id')
+      .limit(limit)
+      .offset(offset)
+      .execute();
   }
+}
+
+/** The use of both together; with `times` -1, of the one without the other. */
+export function sumOf(one: NodeUse, other: NodeUse, times = 1): NodeUse {
+  return {
+    memory_mib: one.memory_mib + times * other.memory_mib,
+    cpu_millis: one.cpu_millis + times * other.cpu_millis,
+    disk_mib: one.disk_mib + times * other.disk_mib,
+    active: one.active + times * other.active,
+    paused: one.paused + times * other.paused,
+    paused_memory_mib: one.paused_memory_mib + times * other.paused_memory_mib,
+  };
 }

@@ -10,11 +10,11 @@ import type { Database } from '../database/database.ts';
 import { SandboxAdmission } from './admission.ts';
 import { QuotaByteAuthority } from './byte-authority.ts';
 import { LocalAuthority } from './local-authority.ts';
-import { NodeCapacity } from './node-capacity.ts';
+import { NodeCapacity, type UnrecordedUse } from './node-capacity.ts';
 import { configuredQuotas, warnOfLegacy } from './quota-config.ts';
 import { QuotaMetrics } from './quota-metrics.ts';
 import { QuotaPolicies } from './quota-policies.ts';
-import { type NodeUse, QuotaStore } from './quota-store.ts';
+import { QuotaStore } from './quota-store.ts';
 import type { RateAuthority } from './rate-authority.ts';
 import { quotaRefusalHeaders, RateCharges } from './rate-charges.ts';
 import { RedisAuthority } from './redis-authority.ts';
@@ -25,7 +25,7 @@ interface QuotaParts {
   /** The machine that sandboxes take their resources from; null without one. */
   node: SandboxNode | null;
   /** What is on it that no row knows. */
-  unrecorded: () => NodeUse;
+  unrecorded: UnrecordedUse;
   clock: Clock;
   log: Log;
 }
@@ -51,7 +51,7 @@ export class Quotas {
       config.redis === null
         ? new LocalAuthority(clock)
         : await RedisAuthority.open({ url: config.redis, region_id: config.region, log, clock });
-    const node = NodeCapacity.open(config.node, parts.node, store, parts.unrecorded);
+    const node = NodeCapacity.open(config, parts.node, store, parts.unrecorded);
     return new Quotas(parts, store, authority, node);
   }
 

@@ -55,4 +55,5 @@ it('a size is told in the largest unit that divides it', () => {
     expect(sizeText(size)).toBe(text);
     expect(mebibytes(text)).toBe(size);
   }
+  expect(sizeText(0)).toBe('0Mi');
 });

@@ -1,38 +1,13 @@
-import { CompiledQuery, type KyselyPlugin, type RootOperationNode } from 'kysely';
-import { expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../../src/manager/database/database.ts';
+import { expect, it } from 'vitest';
 import { FeedStore } from '../../../src/manager/events/feed-store.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
-import { scratchFolder } from '../../support/scratch.ts';
+import { plansOf } from '../../support/manager/query-plans.ts';
 
 const AFTER = { xid: 0, seq: 100_000 };
 
-/** How SQLite finds the rows of the queries that `ask` makes. */
-async function plansOf(ask: (feed: FeedStore, usage: UsageStore) => Promise<unknown>): Promise<string[]> {
-  const database = await openDatabase(`sqlite:${scratchFolder()}/manager.db`);
-  onTestFinished(() => database.close());
-  const nodes: RootOperationNode[] = [];
-  const noting: KyselyPlugin = {
-    transformQuery({ node }) {
-      nodes.push(node);
-      return node;
-    },
-    transformResult: async ({ result }) => result,
-  };
-  const noted = { ...database, db: database.db.withPlugin(noting) };
-  await ask(new FeedStore(noted), new UsageStore(noted));
-  const plans: string[] = [];
-  for (const node of nodes) {
-    const { sql, parameters } = database.db.getExecutor().compileQuery(node, { queryId: 'plan' });
-    const explained = CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]);
-    const { rows } = await database.db.executeQuery<{ detail: string }>(explained);
-    plans.push(...rows.map(({ detail }) => detail));
-  }
-  return plans;
-}
-
 it('finds a page at any depth by an index on SQLite, with each filter, and so do usage windows', async () => {
-  const plans = await plansOf(async (feed, usage) => {
+  const plans = await plansOf(async (database) => {
+    const [feed, usage] = [new FeedStore(database), new UsageStore(database)];
     const one = { event_type: 'sandbox.paused', sandbox_id: 'sbx_1' } as const;
     await feed.page('team_1', AFTER, { limit: 1_000 });
     await feed.page('team_1', AFTER, { limit: 1_000, event_type: one.event_type });

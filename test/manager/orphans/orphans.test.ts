@@ -2,11 +2,18 @@ import { expect, it } from 'vitest';
 import { newId } from '../../../src/base/ids.ts';
 import { Orphans } from '../../../src/manager/orphans/orphans.ts';
 import { RecordedStore } from '../../../src/manager/orphans/recorded-store.ts';
+import { NOTHING_TAKEN } from '../../../src/manager/quotas/quota-store.ts';
 import type { KeptSandbox } from '../../../src/runtime/runtime.ts';
 import { opened, SILENT } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
+
+/** Of two that run and one that is paused. */
+const USE = {
+  ...{ memory_mib: 1224, cpu_millis: 200, disk_mib: 576 },
+  ...{ active: 2, paused: 1, paused_memory_mib: 200 },
+};
 
 const KEPT: KeptSandbox = {
   team_id: 'team_1',
@@ -46,11 +53,12 @@ describeOnStores('sandboxes that are here and not recorded', (fresh) => {
     await db.insertInto('sandboxes').values(rowOf('sbx_known')).execute();
     await orphans.look();
     expect([orphans.has(old), orphans.has(young), orphans.has('sbx_known')]).toEqual([true, false, false]);
-    expect(orphans.use()).toEqual({ memory_mib: 1224, cpu_millis: 200, disk_mib: 576, active: 2 });
+    expect(orphans.use()).toEqual(USE);
+    expect([orphans.use(KEPT.team_id), orphans.use('another')]).toEqual([USE, NOTHING_TAKEN]);
     expect(closed).toEqual([old]);
     await clock.advance(15_000);
     await orphans.look();
-    expect(orphans.use()).toEqual({ memory_mib: 1224, cpu_millis: 200, disk_mib: 576, active: 2 });
+    expect(orphans.use()).toEqual(USE);
     expect(orphans.trouble()).toContain('3 sandboxes here are not recorded');
     expect(await orphans.metrics()[0]?.samples()).toEqual([{ value: 3 }]);
     expect(closed).toEqual([old, young, 'of-another-name']);

@@ -87,6 +87,17 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     'deleted_at_ms is null',
   );
   await createIndex(db, 'sandboxes', 'sandboxes_active', ['team_id'], "status in ('starting', 'running')");
+  // What all of them take is summed up at every claim.
+  await createIndex(
+    db,
+    'sandboxes',
+    'sandboxes_taken',
+    [
+      ...['team_id', 'status', 'operation', 'memory_mib', 'held_mib', 'cpu_millis', 'disk_mib'],
+      ...['sandbox_id', 'deleted_at_ms'],
+    ],
+    'deleted_at_ms is null',
+  );
   await createIndex(
     db,
     'sandboxes',
