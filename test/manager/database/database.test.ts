@@ -31,7 +31,7 @@ describeOnStores('the database', (fresh) => {
     const url = await fresh();
     const { db } = await opened(url);
     const applied = sql`select name from kysely_migration order by name`;
-    if (name < '020') await sql`delete from kysely_migration`.execute(db);
+    if (name < '021') await sql`delete from kysely_migration`.execute(db);
     await sql`insert into kysely_migration (name, timestamp) values (${name}, 'tomorrow')`.execute(db);
     const { rows } = await applied.execute(db);
     const error = await openDatabase(url).catch((reason: Error) => reason);
