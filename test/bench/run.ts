@@ -21,6 +21,7 @@ import { kubernetes } from './kubernetes/kubernetes.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
 import { memoryAtWork } from './memory-at-work.ts';
+import { neighbours } from './neighbours.ts';
 import {
   networkDatagrams,
   networkIdle,
@@ -91,6 +92,7 @@ const BENCHMARKS: Benchmark[] = [
   sandboxLife,
   usageCursor,
   hostile,
+  neighbours,
   networkUnlimited,
   networkLimit,
   networkDatagrams,

@@ -17,6 +17,8 @@ const LOOK_MS = 10;
 export interface Launch {
   program?: string;
   env?: Record<string, string>;
+  /** A network namespace to start it in. */
+  network_namespace?: string;
 }
 
 /** A running sandbox-manager, in a process of its own. */
@@ -36,8 +38,13 @@ export class ManagerProgram {
   }
 
   /** Starts it. */
-  static begin(options: string[], { program = MANAGER, env = {} }: Launch = {}): ManagerProgram {
-    const child = spawn(process.execPath, [program, ...options], {
+  static begin(
+    options: string[],
+    { program = MANAGER, env = {}, network_namespace }: Launch = {},
+  ): ManagerProgram {
+    const before = network_namespace ? ['nsenter', `--net=/run/netns/${network_namespace}`] : [];
+    const [file = '', ...args] = [...before, process.execPath, program, ...options];
+    const child = spawn(file, args, {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },
     });
