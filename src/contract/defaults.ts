@@ -53,6 +53,13 @@ export const ERROR_DETAIL_MAX_CHARACTERS = 256;
 /** Time for a response body after its head, in ms; then its connection is closed. The outcome is known by then. */
 export const RESPONSE_BODY_TIMEOUT_MS = SECOND_MS;
 
+// Templates of sandboxes in a cluster. Contract section 7, "Kubernetes".
+
+/** What a sandbox may write outside of its volume, in MiB: room for builds and packages in `/tmp`, and a small part of a node. */
+export const EPHEMERAL_MIB = 1024;
+/** The same where the root is on the volume, in MiB: what is left are its output as its node keeps it, 50 MiB, and the mount points. */
+export const EPHEMERAL_WITH_ROOT_MIB = 128;
+
 // The daemon's outbox. Contract section 3, "Bounds" and "Retention".
 
 /** Most bytes of undelivered records: a sandbox's disk must not fill up during an outage. */

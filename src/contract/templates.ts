@@ -15,6 +15,8 @@ export interface SandboxTemplate {
   readonly user_namespace: boolean;
   /** Whether its whole root is on its volume, and in its forks; otherwise `work_dir` alone. */
   readonly persistent_root: boolean;
+  /** What it may write outside of its volume, in MiB: reserved on its node, and its end if it writes more. */
+  readonly ephemeral_mib: number;
   /** What a claim gets that does not say otherwise, in a claim's own words. */
   readonly resources: { readonly memory?: string; readonly cpu?: string | number; readonly disk?: string };
   /** What waits for claims of just these resources; null: nothing. */

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Given } from '../../base/options.ts';
 import { problemOf } from '../../base/schema.ts';
+import { EPHEMERAL_MIB, EPHEMERAL_WITH_ROOT_MIB } from '../../contract/defaults.ts';
 import { StartError } from '../../contract/errors.ts';
 import { closedObject } from '../../contract/schema/field.ts';
 import type { SandboxTemplates, TemplatePool } from '../../contract/templates.ts';
@@ -10,6 +11,8 @@ import { mebibytes, millicores } from './quantity.ts';
 export const TEMPLATES_KEY = 'templates';
 
 const SIZE_MIN_MIB = 128;
+/** Less than what a node keeps of a container's output would end sandboxes that print. */
+const EPHEMERAL_MIN_MIB = 64;
 const USER_MAX = 65_535;
 const POOL_MAX = 100;
 /** Beyond what the ids of a user namespace reach, and below what accounts of an image begin with. */
@@ -31,6 +34,7 @@ const Template = closedObject({
   ),
   user_namespace: Type.Optional(Type.Boolean()),
   persistent_root: Type.Optional(Type.Boolean()),
+  ephemeral_storage: Type.Optional(Type.String()),
   resources: Type.Optional(
     closedObject({
       memory: Type.Optional(Type.String()),
@@ -65,7 +69,11 @@ export function configuredTemplates(file: Given): SandboxTemplates {
       throw fail(`${name}.resources.cpu`, 'must be a number of cores, like 3.5');
     }
     const { work_dir = WORK_DIR, user_namespace = true, persistent_root = false } = template;
-    const { user = persistent_root ? 0 : USER } = template;
+    const { user = persistent_root ? 0 : USER, ephemeral_storage } = template;
+    const ephemeral_mib = ephemeral_storage === undefined ? null : (mebibytes(ephemeral_storage) ?? 0);
+    if (ephemeral_mib !== null && ephemeral_mib < EPHEMERAL_MIN_MIB) {
+      throw fail(`${name}.ephemeral_storage`, 'must be a size like 512Mi or 8Gi, of at least 64Mi');
+    }
     if (persistent_root && !user_namespace) {
       throw fail(`${name}.persistent_root`, 'needs user_namespace, which is false');
     }
@@ -81,6 +89,7 @@ export function configuredTemplates(file: Given): SandboxTemplates {
       work_dir,
       user_namespace,
       persistent_root,
+      ephemeral_mib: ephemeral_mib ?? (persistent_root ? EPHEMERAL_WITH_ROOT_MIB : EPHEMERAL_MIB),
       resources,
       pool: poolOf(template, (key, problem) => fail(`${name}.resources.${key}`, problem)),
     };

@@ -9,6 +9,7 @@ import { type Injection, knownInjection } from './injection.ts';
 import { type PodSettings, podManifest } from './manifests.ts';
 import { MANAGED } from './names.ts';
 import { whyNotBlocked } from './network-policies.ts';
+import { processLimitations } from './node-limits.ts';
 
 /** What is asked of a cluster. */
 export interface ClusterQuestion {
@@ -72,6 +73,7 @@ export async function checkCluster(
     const answer = await checkTemplates(client, asked);
     const why = await whyNotBlocked(client);
     if (why !== null) answer.limitations.push(`claims with block-all are refused: ${why}`);
+    answer.limitations.push(...(await processLimitations(client)));
     for (const limitation of answer.limitations) log.warn({ limitation }, 'a wall or limit is missing');
     return answer;
   } catch (error) {

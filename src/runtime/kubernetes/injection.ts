@@ -23,8 +23,8 @@ export const PROGRAM_MOUNT_DIR = '/.sandboxd';
 export const LIBRARY = '/usr/local/lib/sandboxd';
 const COMMANDS = '/usr/local/bin';
 const VOLUME = 'program';
-/** What the copy may take: about 115 MiB, twice. */
-const COPY_MAX = '256Mi';
+/** What the copy may take, in MiB: about 115, twice. */
+const COPY_MAX_MIB = 256;
 
 /** The group that may read Node in the product's image (`fixtures/deploy/sandbox.Dockerfile`), which nobody in a sandbox is in. */
 const READERS = 65_500;
@@ -44,14 +44,16 @@ cp ${LIBRARY}/* .${LIBRARY}/
 cp ${COMMANDS}/sandboxd ${COMMANDS}/sandboxctl .${COMMANDS}/
 chmod 0111 .${LIBRARY}/node`;
 
-/** What brings the program into a Pod: its volume, and the container that fills it. */
+/** What brings the program into a Pod: its volume, the container that fills it, and what both take of the node's disk, in MiB. */
 export function programParts(
   injection: Injection,
   { user }: Pick<SandboxTemplate, 'user'>,
   container: { image: string; resources: object; securityContext: object },
-): { volume: object; initContainers?: object[] } {
+): { volume: object; ephemeral_mib: number; initContainers?: object[] } {
   const { image, resources, securityContext } = container;
-  if (injection === 'image-volume') return { volume: { name: VOLUME, image: { reference: image } } };
+  if (injection === 'image-volume') {
+    return { volume: { name: VOLUME, image: { reference: image } }, ephemeral_mib: 0 };
+  }
   const copier = COPIERS.find((id) => id !== user);
   const copies = {
     name: VOLUME,
@@ -68,7 +70,8 @@ export function programParts(
     },
     volumeMounts: [{ name: VOLUME, mountPath: PROGRAM_MOUNT_DIR }],
   };
-  return { volume: { name: VOLUME, emptyDir: { sizeLimit: COPY_MAX } }, initContainers: [copies] };
+  const volume = { name: VOLUME, emptyDir: { sizeLimit: `${COPY_MAX_MIB}Mi` } };
+  return { volume, ephemeral_mib: COPY_MAX_MIB, initContainers: [copies] };
 }
 
 /** Where the sandbox sees the program. */

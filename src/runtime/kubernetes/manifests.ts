@@ -23,11 +23,15 @@ const BEGIN_PATH = `${RUN_DIR}/${BEGIN_FILE}`;
 const WAIT_VARIABLE = 'SANDBOXD_WAIT_FOR';
 const PATH = `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${PROGRAM_MOUNT_DIR}/usr/local/bin`;
 
+/** What a container of this product may write, which is what its node keeps of its output: 50 MiB, unless that is set otherwise. */
+const KEEPER_EPHEMERAL = { 'ephemeral-storage': '64Mi' };
 /** What a keeper needs; the reader of a large outbox has a heap of its own. */
 const KEEPER_RESOURCES = {
-  requests: { cpu: '10m', memory: '64Mi' },
-  limits: { cpu: '1', memory: '512Mi' },
+  requests: { cpu: '10m', memory: '64Mi', ...KEEPER_EPHEMERAL },
+  limits: { cpu: '1', memory: '512Mi', ...KEEPER_EPHEMERAL },
 };
+/** Where everybody writes what need not be kept. */
+const TMP = '/tmp';
 const STOP_GRACE_S = 30;
 /** What a daemon may use while it starts: with a tenth of a core, as sandboxes have by default, that takes seconds. */
 const START_CPU_MILLIS = 1_000;
@@ -105,13 +109,14 @@ export function podManifest(
 ) {
   const { product_image: image, injection } = settings;
   const confined = { image, resources: KEEPER_RESOURCES, securityContext: CONFINED };
-  const { volume, ...program } = programParts(injection, template, confined);
-  const container = sandboxContainer(spec, template, waits);
+  const { volume, ephemeral_mib, ...program } = programParts(injection, template, confined);
+  // A node counts the volumes of a Pod, the program's copy among them, against what its containers may write together.
+  const container = sandboxContainer(spec, template, template.ephemeral_mib + ephemeral_mib, waits);
   const sandbox = template.persistent_root ? withRoot(container, waits) : container;
   return pod(owner.name, owner, template, {
     ...program,
     containers: [sandbox, keeperContainer(settings)],
-    volumes: [...volumesOf(owner), volume],
+    volumes: [...volumesOf(owner), ...tmpVolumes(template), volume],
   });
 }
 
@@ -158,8 +163,19 @@ function pod(name: string, owner: Meta, template: SandboxTemplate, parts: object
 
 const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
 
-function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, waits: boolean) {
-  const requests = resourcesOf(spec);
+/** Where the root does not persist `/tmp` is a folder of the node with a bound of its own, and not a layer of the image. */
+function hasTmp({ persistent_root, work_dir }: SandboxTemplate): boolean {
+  return !persistent_root && work_dir !== TMP;
+}
+
+function tmpVolumes(template: SandboxTemplate): object[] {
+  if (!hasTmp(template)) return [];
+  return [{ name: 'tmp', emptyDir: { sizeLimit: `${template.ephemeral_mib}Mi` } }];
+}
+
+function sandboxContainer(spec: PodSpec, template: SandboxTemplate, ephemeral_mib: number, waits: boolean) {
+  const { image, work_dir } = template;
+  const requests = { ...resourcesOf(spec), 'ephemeral-storage': `${ephemeral_mib}Mi` };
   return {
     name: SANDBOX,
     image,
@@ -180,6 +196,7 @@ function sandboxContainer(spec: PodSpec, { image, work_dir }: SandboxTemplate, w
       { name: 'data', mountPath: work_dir, subPath: VOLUME.work },
       { name: 'data', mountPath: STATE_MOUNT, subPath: VOLUME.state },
       { name: 'control', mountPath: RUN_DIR, subPath: RUN_FOLDER },
+      ...(hasTmp(template) ? [{ name: 'tmp', mountPath: TMP }] : []),
       PROGRAM_MOUNT,
     ],
   };

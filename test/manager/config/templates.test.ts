@@ -8,7 +8,7 @@ it('a template needs its image alone', () => {
   expect(templates.get('small')).toEqual({
     ...{ image: 'debian:12', image_pull_secret: null, runtime_class: null, storage_class: null },
     ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
-    ...{ resources: { cpu: 0.5 }, pool: null },
+    ...{ ephemeral_mib: 1024, resources: { cpu: 0.5 }, pool: null },
   });
   expect(configuredTemplates({}).size).toBe(0);
 });
@@ -16,11 +16,18 @@ it('a template needs its image alone', () => {
 it('a root that persists belongs to user 0', () => {
   const templates = configuredTemplates({ templates: { whole: { image: 'i', persistent_root: true } } });
   expect(templates.get('whole')).toMatchObject({ user: 0, user_namespace: true, persistent_root: true });
+  expect(templates.get('whole')).toMatchObject({ ephemeral_mib: 128 });
+  const given = { templates: { whole: { image: 'i', ephemeral_storage: '64Mi' } } };
+  expect(configuredTemplates(given).get('whole')).toMatchObject({ ephemeral_mib: 64 });
 });
 
 it.each([
   [[], 'templates must be an object'],
   [{ a: {} }, 'templates.a.image is required'],
+  [
+    { a: { image: 'i', ephemeral_storage: '63Mi' } },
+    'templates.a.ephemeral_storage must be a size like 512Mi or 8Gi, of at least 64Mi',
+  ],
   [{ a: { image: '' } }, 'templates.a.image must be the name of an image'],
   [{ 'a b': { image: 'i' } }, 'templates.a b'],
   [{ a: { image: 'i', volume: 1 } }, 'templates.a.volume unknown field'],

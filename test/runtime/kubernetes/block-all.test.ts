@@ -31,7 +31,7 @@ const POOL = { size: 1, memory_mib: 256, cpu_millis: 100, disk_mib: 256 };
 const TEMPLATE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
   // Root in its container, as the most that an attacker can be.
-  ...{ user: 0, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ user: 0, work_dir: '/workspace', user_namespace: true, persistent_root: false, ephemeral_mib: 256 },
   ...{ resources: {}, pool: null },
 };
 const TEMPLATES = new Map<string, SandboxTemplate>([

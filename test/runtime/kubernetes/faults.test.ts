@@ -33,7 +33,7 @@ if (why_not !== null) console.log(`skipped, faults of a cluster: ${why_not}`);
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false, ephemeral_mib: 256 },
   resources: {},
   pool: null,
 };

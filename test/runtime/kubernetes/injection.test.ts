@@ -16,7 +16,7 @@ if (why_not !== null) console.log(`skipped, tests of how the program gets into P
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false, ephemeral_mib: 256 },
   ...{ resources: {}, pool: null },
 };
 const TEMPLATES = new Map([

@@ -8,7 +8,7 @@ import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts'
 
 const PLAIN: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: null },
-  ...{ user: 0, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ user: 0, work_dir: '/workspace', user_namespace: true, persistent_root: false, ephemeral_mib: 256 },
   ...{ resources: {}, pool: null },
 };
 const TEMPLATES = new Map([

@@ -8,7 +8,7 @@ import { FakeApi } from '../../support/kubernetes/fake-api.ts';
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: 'nobody' },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false, ephemeral_mib: 256 },
   ...{ resources: {}, pool: { size: 1, memory_mib: 256, cpu_millis: 100, disk_mib: 256 } },
 };
 

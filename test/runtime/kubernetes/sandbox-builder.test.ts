@@ -8,7 +8,7 @@ import { spec, webhook } from '../../support/runtime/sandboxes.ts';
 
 const TEMPLATE: SandboxTemplate = {
   ...{ image: 'any:1', image_pull_secret: null, runtime_class: null, storage_class: 'nobody' },
-  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false },
+  ...{ user: 1000, work_dir: '/workspace', user_namespace: true, persistent_root: false, ephemeral_mib: 256 },
   ...{ resources: { cpu: 0.5 }, pool: null },
 };
 

@@ -13,6 +13,7 @@ import { manifestPolicies } from './manifest-policies.ts';
 /** A request as the server got it. */
 export interface Asked {
   method: string;
+  path: string;
   /** `pods`, `secrets` …: the kind in the path. */
   kind: string;
   query: URLSearchParams;
@@ -105,7 +106,8 @@ export class FakeApi {
     const [kind = '', name] = pathname.replace(/^.*?\/namespaces\/[^/]+\//, '').split('/');
     const body = request.method === 'GET' ? {} : ((await json(request)) as Stored);
     const { accept = '' } = request.headers;
-    const asked = { method: request.method ?? '', kind: kind || 'reviews', query, accept, body };
+    const method = request.method ?? '';
+    const asked = { method, path: pathname, kind: kind || 'reviews', query, accept, body };
     this.asked.push(asked);
     if (this.odd(asked, response)) return;
     const send = (value: object) => void response.end(JSON.stringify(value));

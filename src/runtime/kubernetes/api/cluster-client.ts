@@ -147,12 +147,21 @@ export class ClusterClient {
     return (await this.#orNull(this.send('DELETE', path, options))) !== null;
   }
 
-  /** Sends a request and reads the JSON of its answer. */
+  /** Sends a request and reads the object of its answer. */
   async send<Kind>(method: string, path: string, body?: object, types: ContentTypes = {}): Promise<Kind> {
+    return objectIn<Kind>(await this.#answer(method, path, body, types));
+  }
+
+  /** The JSON at a path that is no object of the cluster, as what a node says of itself. */
+  async value(path: string): Promise<unknown> {
+    return parsed(await this.#answer('GET', path));
+  }
+
+  async #answer(method: string, path: string, body?: object, types: ContentTypes = {}): Promise<string> {
     const over = new AbortController();
     const limit = runTime(systemClock).after(ANSWER_TIMEOUT_MS, () => over.abort());
     try {
-      return objectIn<Kind>(await read(await this.open(method, path, body, over.signal, types)));
+      return await read(await this.open(method, path, body, over.signal, types));
     } finally {
       limit.cancel();
     }

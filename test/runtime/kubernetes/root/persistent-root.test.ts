@@ -30,7 +30,7 @@ const SLOWLY = { timeout: 120_000, interval: 500 };
 const WHOLE: SandboxTemplate = {
   ...{ image: IMAGE, image_pull_secret: null, runtime_class: null, storage_class: null },
   // Below another folder, which a sandbox can move away.
-  ...{ user: 0, work_dir: '/srv/work', user_namespace: true, persistent_root: true },
+  ...{ user: 0, work_dir: '/srv/work', user_namespace: true, persistent_root: true, ephemeral_mib: 256 },
   ...{ resources: {}, pool: null },
 };
 const POOL = { size: 1, memory_mib: 256, cpu_millis: 100, disk_mib: 256 };
