@@ -1,7 +1,9 @@
 import { invalidField } from '../../contract/errors.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
-import type { LabelSelector, NetworkPolicy } from './api/objects.ts';
+import type { NetworkPolicy } from './api/objects.ts';
 import { BLOCK_ALL_LABEL, MANAGED } from './names.ts';
+import { strangersIn } from './network-peers.ts';
+import { selects } from './selectors.ts';
 
 const GROUP = 'networking.k8s.io';
 const [BLOCKED_TEXT] = Object.entries(BLOCK_ALL_LABEL).map(([key, value]) => `${key}=${value}`);
@@ -25,7 +27,7 @@ export async function whyNotBlocked(
 ): Promise<string | null> {
   try {
     const policies = await client.list<NetworkPolicy>(client.path('networkpolicies', undefined, GROUP));
-    return gapIn(policies, { ...labels, ...BLOCK_ALL_LABEL });
+    return gapIn(policies, { ...labels, ...BLOCK_ALL_LABEL }, client.namespace);
   } catch (error) {
     if (!(error instanceof ClusterRefusal) || error.status !== 403) throw error;
     return `the manager lacks the right to list networkpolicies of ${GROUP}`;
@@ -33,7 +35,11 @@ export async function whyNotBlocked(
 }
 
 /** What policies leave open to a Pod with these labels. They add up: what one allows, no other takes away. */
-export function gapIn(policies: NetworkPolicy[], labels: Record<string, string>): string | null {
+export function gapIn(
+  policies: NetworkPolicy[],
+  labels: Record<string, string>,
+  namespace: string,
+): string | null {
   const chosen = policies.filter(({ spec }) => selects(spec.podSelector, labels));
   const out = chosen.filter(({ spec }) => typesOf(spec).includes('Egress'));
   if (out.length === 0) return `no network policy keeps Pods with the label ${BLOCKED_TEXT} from sending`;
@@ -42,37 +48,16 @@ export function gapIn(policies: NetworkPolicy[], labels: Record<string, string>)
   const into = chosen.filter(({ spec }) => typesOf(spec).includes('Ingress'));
   if (into.length === 0) return `no network policy keeps others from Pods with the label ${BLOCKED_TEXT}`;
   const open = into.find(({ spec }) => spec.ingress?.some(({ from }) => (from ?? []).length === 0));
-  if (open)
-    return `the network policy ${open.metadata.name} lets everybody reach Pods with the label ${BLOCKED_TEXT}`;
-  return null;
+  // Ports do not matter: whoever may reach one may reach the sandbox's.
+  const peers = into.flatMap(({ spec }) => (spec.ingress ?? []).flatMap(({ from }) => from ?? []));
+  const strangers = open ? 'everybody' : strangersIn(peers, namespace);
+  if (strangers === null) return null;
+  const names = open ? [open.metadata.name] : into.map(({ metadata }) => metadata.name).sort();
+  const who = names.length > 1 ? `policies ${names.join(', ')} together let` : `policy ${names[0]} lets`;
+  return `the network ${who} ${strangers} reach Pods with the label ${BLOCKED_TEXT}`;
 }
 
 /** Source: Kubernetes, `NetworkPolicySpec.policyTypes`. */
 function typesOf({ policyTypes, egress }: NetworkPolicy['spec']): string[] {
   return policyTypes ?? ['Ingress', ...(egress ? ['Egress'] : [])];
-}
-
-/** Whether a selector chooses what has these labels; an empty one chooses all. Source: Kubernetes, `LabelSelector`. */
-export function selects(
-  { matchLabels = {}, matchExpressions = [] }: LabelSelector,
-  labels: Record<string, string>,
-) {
-  const is_equal = Object.entries(matchLabels).every(([key, value]) => labels[key] === value);
-  return is_equal && matchExpressions.every((expression) => holds(expression, labels));
-}
-
-type Expression = NonNullable<LabelSelector['matchExpressions']>[number];
-
-function holds({ key, operator, values = [] }: Expression, labels: Record<string, string>): boolean {
-  const value = labels[key];
-  switch (operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-  }
 }

@@ -1,7 +1,13 @@
 import { expect, it } from 'vitest';
-import type { LabelSelector, NetworkPolicy } from '../../../src/runtime/kubernetes/api/objects.ts';
+import type {
+  LabelSelector,
+  NetworkPeer,
+  NetworkPolicy,
+} from '../../../src/runtime/kubernetes/api/objects.ts';
 import { BLOCK_ALL_LABEL, labelsOf } from '../../../src/runtime/kubernetes/names.ts';
-import { gapIn, selects } from '../../../src/runtime/kubernetes/network-policies.ts';
+import { strangersIn } from '../../../src/runtime/kubernetes/network-peers.ts';
+import { gapIn } from '../../../src/runtime/kubernetes/network-policies.ts';
+import { selects } from '../../../src/runtime/kubernetes/selectors.ts';
 import { manifestPolicies } from '../../support/kubernetes/manifest-policies.ts';
 
 const PLAIN = labelsOf('sbx-1');
@@ -22,7 +28,7 @@ const CLOSED = policy('closed', { policyTypes: ['Ingress', 'Egress'] });
 
 it('the manifests let a sandbox with block-all send nothing, and any other what they say', () => {
   const policies = manifestPolicies();
-  expect(gapIn(policies, LABELS)).toBeNull();
+  expect(gapIn(policies, LABELS, 'sandboxes')).toBeNull();
   const out = (labels: Record<string, string>) =>
     policies
       .filter(({ spec }) => selects(spec.podSelector, labels) && spec.policyTypes?.includes('Egress'))
@@ -34,6 +40,23 @@ it('the manifests let a sandbox with block-all send nothing, and any other what 
   );
   const from = [{ podSelector: { matchLabels: { 'app.kubernetes.io/name': 'sandbox-manager' } } }];
   expect(into.map(({ spec }) => spec.ingress)).toEqual([[{ from, ports: [{ port: 49984 }] }]]);
+});
+
+it('the manifests let nobody to the manager but who an administrator names, and no sandbox to addresses that may be the cluster', () => {
+  const chosen = manifestPolicies().filter(({ spec }) =>
+    selects(spec.podSelector, { 'app.kubernetes.io/name': 'sandbox-manager' }),
+  );
+  const peers = chosen.flatMap(({ spec }) => (spec.ingress ?? []).map(({ from }) => from));
+  expect([chosen.map(({ spec }) => spec.policyTypes), peers.length]).toEqual([[['Ingress']], 1]);
+  expect(
+    strangersIn(
+      peers.flatMap((from) => from ?? []),
+      'sandboxes',
+    ),
+  ).toBeNull();
+  const out = manifestPolicies().flatMap(({ spec }) => (spec.egress ?? []) as { to?: NetworkPeer[] }[]);
+  const ranges = out.flatMap(({ to }) => (to ?? []).flatMap(({ ipBlock }) => ipBlock?.cidr ?? []));
+  expect(ranges).toEqual(['0.0.0.0/0']);
 });
 
 it.each<[string, NetworkPolicy[], string | null]>([
@@ -63,7 +86,7 @@ it.each<[string, NetworkPolicy[], string | null]>([
   ],
   ['one of other Pods', [policy('other', { podSelector: { matchLabels: { a: 'b' } } })], 'no network policy'],
 ])('of the policies %s it is said what they leave open', (_what, policies, gap) => {
-  const found = gapIn(policies, LABELS);
+  const found = gapIn(policies, LABELS, 'sandboxes');
   if (gap === null) expect(found).toBeNull();
   else expect(found).toContain(gap);
 });

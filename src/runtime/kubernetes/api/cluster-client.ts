@@ -73,6 +73,11 @@ export class ClusterClient {
     });
   }
 
+  /** Whose objects it asks for. */
+  get namespace(): string {
+    return this.#access.namespace;
+  }
+
   /** Closes its connections; later requests make new ones. */
   close(): void {
     this.#agent.destroy();

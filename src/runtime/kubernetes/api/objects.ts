@@ -73,12 +73,19 @@ export interface LabelSelector {
   }[];
 }
 
+/** Who may be reached or reach, of a network policy's rule. */
+export interface NetworkPeer {
+  ipBlock?: { cidr: string; except?: string[] | null } | null;
+  namespaceSelector?: LabelSelector | null;
+  podSelector?: LabelSelector | null;
+}
+
 /** A network policy, as far as this runtime reads it. */
 export interface NetworkPolicy extends KubernetesObject {
   spec: {
     podSelector: LabelSelector;
     policyTypes?: string[];
-    ingress?: { from?: object[] }[];
+    ingress?: { from?: NetworkPeer[] | null }[];
     egress?: object[];
   };
 }
