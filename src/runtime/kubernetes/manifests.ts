@@ -120,15 +120,27 @@ export function podManifest(
   });
 }
 
+/** What of a template decides who may read the volume of a sandbox, and where. */
+export type ReaderTemplate = Pick<
+  SandboxTemplate,
+  'user' | 'user_namespace' | 'runtime_class' | 'image_pull_secret'
+>;
+
+/** That part of a template, as a sandbox's record keeps it. */
+export function readerTemplate(template: ReaderTemplate): ReaderTemplate {
+  const { user, user_namespace, runtime_class, image_pull_secret } = template;
+  return { user, user_namespace, runtime_class, image_pull_secret };
+}
+
 /** The Pod that reads the volume of a sandbox that is no more. */
-export function readerManifest(owner: Meta, template: SandboxTemplate, settings: PodSettings) {
+export function readerManifest(owner: Meta, template: ReaderTemplate, settings: PodSettings) {
   return pod(readerName(owner.name), owner, template, {
     containers: [keeperContainer(settings)],
     volumes: volumesOf(owner),
   });
 }
 
-function pod(name: string, owner: Meta, template: SandboxTemplate, parts: object) {
+function pod(name: string, owner: Meta, template: ReaderTemplate, parts: object) {
   const { user, user_namespace, runtime_class, image_pull_secret } = template;
   return {
     apiVersion: 'v1',

@@ -2,6 +2,7 @@ import { ApiError } from '../../contract/errors.ts';
 import type { Persistence } from '../../contract/sandboxes.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
 import type { KubernetesObject, Meta, VolumeClaim } from './api/objects.ts';
+import type { ReaderTemplate } from './manifests.ts';
 import { objectName, RECORD_ANNOTATION, takenLabels, takenSelector } from './names.ts';
 
 /** Names that are remembered; any can be asked for again. */
@@ -21,6 +22,8 @@ export interface KubernetesRecord {
   state: 'creating' | 'created' | 'ending' | 'ended' | 'removing';
   outcome: 'killed' | 'lost' | null;
   persists: Persistence;
+  /** What its volume is read with, whatever its template is by then; missing in an older record. */
+  reader?: ReaderTemplate;
   /** `RuntimeSpec.note`; missing in an older record. */
   note?: string;
   /** The last state requested: the answer while its daemon gives none. */

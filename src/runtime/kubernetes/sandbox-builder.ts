@@ -12,7 +12,14 @@ import type { Pod, VolumeClaim } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
-import { claimManifest, type PodSettings, podManifest, SANDBOX, secretManifest } from './manifests.ts';
+import {
+  claimManifest,
+  type PodSettings,
+  podManifest,
+  readerTemplate,
+  SANDBOX,
+  secretManifest,
+} from './manifests.ts';
 import { labelsOf, objectName } from './names.ts';
 import { checkBlocked } from './network-policies.ts';
 import { hasUserNamespace, NO_USER_NAMESPACES } from './persistent-roots.ts';
@@ -258,7 +265,7 @@ function madeAs({ claim, record }: FoundRecord): MadeSandbox {
 /** The daemon has not answered at all. */
 class Unreachable extends ApiError {}
 
-function recordOf(spec: RuntimeSpec, { persistent_root }: SandboxTemplate): KubernetesRecord {
+function recordOf(spec: RuntimeSpec, template: SandboxTemplate): KubernetesRecord {
   return {
     sandbox_id: spec.sandbox_id,
     team_id: spec.team_id,
@@ -267,7 +274,8 @@ function recordOf(spec: RuntimeSpec, { persistent_root }: SandboxTemplate): Kube
     cpu_millis: spec.cpu_millis,
     state: 'creating',
     outcome: null,
-    persists: persistent_root ? 'root' : 'volume',
+    persists: template.persistent_root ? 'root' : 'volume',
+    reader: readerTemplate(template),
     is_paused: false,
     note: spec.note,
   };

@@ -2,6 +2,7 @@ import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { Persistence } from '../../contract/sandboxes.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import { askToStop, STOP_TIMEOUT_MS } from '../daemon-requests.ts';
 import type { Fence, HandOverTrust, RuntimeEnd, UndeliveredPage } from '../runtime.ts';
@@ -11,7 +12,7 @@ import type { Pod } from './api/objects.ts';
 import { KEY_BYTES } from './keeper/keeper-protocol.ts';
 import type { KeeperClient } from './keeper-client.ts';
 import type { Keepers } from './keepers.ts';
-import { type PodSettings, readerManifest, secretManifest } from './manifests.ts';
+import { type PodSettings, type ReaderTemplate, readerManifest, secretManifest } from './manifests.ts';
 import { objectName, readerName } from './names.ts';
 import { hasEnded, hasKeeper } from './pod-state.ts';
 import type { Pods } from './pods.ts';
@@ -22,6 +23,12 @@ import { isPodLost } from './running-sandboxes.ts';
 const GRACE_S = 1;
 const REMOVE_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
+
+/** What the volume of an older record is read with whose template is gone: the templates' defaults, whose files these are. */
+const OLDER_READER: Record<Persistence, ReaderTemplate> = {
+  volume: { user: 1_000, user_namespace: true, runtime_class: null, image_pull_secret: null },
+  root: { user: 0, user_namespace: true, runtime_class: null, image_pull_secret: null },
+};
 
 /** What a `KubernetesEnder` works with. */
 export interface KubernetesEnderParts {
@@ -125,10 +132,9 @@ export class KubernetesEnder {
     if (pod !== null && hasEnded(pod) && hasKeeper(pod) && key !== null) return keepers.of(sandbox_id);
     await begin('kill the Pod');
     if (pod !== null) await this.#kill(sandbox_id);
-    const template = templates.get(found.record.template);
-    if (template === undefined) {
-      throw new Error(`the template ${found.record.template} of the sandbox is no longer configured`);
-    }
+    // The template may have been changed or removed since: what it was for this sandbox stands in its record.
+    const { record } = found;
+    const template = record.reader ?? templates.get(record.template) ?? OLDER_READER[record.persists];
     // The key may be another than that of the sandbox's own keeper, which is no more.
     keepers.forget(sandbox_id);
     const reader = await pods.read(readerName(claim.name));

@@ -23,24 +23,25 @@ const TEMPLATE: SandboxTemplate = {
 };
 
 /** A sandbox that has ended, whose Pod is gone, and a function that makes managers of it. */
-async function ended(state: KubernetesRecord['state'] = 'ended') {
+async function ended(state: KubernetesRecord['state'] = 'ended', also: Partial<KubernetesRecord> = {}) {
   const api = await FakeApi.start();
   const client = new ClusterClient(clusterAccess(api.kubeconfig, null));
   onTestFinished(() => client.close());
   const annotations = annotationsOf({
     ...{ sandbox_id: ID, team_id: 'team_1', template: 'default', memory_mib: 256, cpu_millis: 100 },
     ...{ state, outcome: state === 'ended' ? 'killed' : null, persists: 'volume', is_paused: false },
+    ...also,
   });
   const manifest = claimManifest({ disk_mib: 64 }, TEMPLATE, {
     ...{ name: NAME, labels: labelsOf(ID), annotations },
   });
   const { metadata } = await client.create<VolumeClaim>(client.path('persistentvolumeclaims'), manifest);
   await client.create(client.path('secrets'), secretManifest(metadata, Buffer.alloc(32)));
-  const manager = async () => {
+  const manager = async (templates = new Map([['default', TEMPLATE]])) => {
     const runtime = new KubernetesRuntime(
       {
         ...{ kubeconfig: api.kubeconfig, namespace: null, product_image: 'product:1' },
-        ...{ injection: 'image-volume' as const, templates: new Map([['default', TEMPLATE]]) },
+        ...{ injection: 'image-volume' as const, templates },
         webhook_cidrs: [],
       },
       systemClock,
@@ -93,6 +94,42 @@ it('a Pod that reads a volume gets a key where somebody has removed that of its 
   expect(madePods()).toMatchObject([{ body: { metadata: { name: readerName(NAME) } } }]);
   expect(api.names()).toContain(`secrets/${NAME}`);
 });
+
+const READER = { user: 2000, user_namespace: false, runtime_class: 'gvisor', image_pull_secret: 'registry' };
+
+it.each<[string, Partial<KubernetesRecord>, Map<string, SandboxTemplate>, object]>([
+  ['was removed', { reader: READER }, new Map(), READER],
+  ['is another by now', { reader: READER }, new Map([['default', TEMPLATE]]), READER],
+  ['was removed, of an older record', {}, new Map(), { user: 1000, user_namespace: true }],
+  ['was removed, of an older root', { persists: 'root' }, new Map(), { user: 0, user_namespace: true }],
+])(
+  'the volume of a sandbox whose template %s is read all the same',
+  async (_what, record, templates, read_by) => {
+    const { api, manager, madePods } = await ended('ended', record);
+    api.odd = ({ method, kind, query }, response) =>
+      isMade(method, kind, query) && refuse(response, 403, 'Forbidden', 'exceeded quota: pods');
+    const runtime = await manager(templates);
+    const pages = runtime.handOver(ID, { ...TRUST, lifecycle_after: 0 })[Symbol.asyncIterator]();
+    await expect(pages.next()).rejects.toMatchObject({ code: 'capacity_exhausted' });
+    const [{ body } = { body: {} }] = madePods();
+    const { spec } = body as { spec: Record<string, unknown> };
+    const {
+      securityContext,
+      hostUsers,
+      runtimeClassName = null,
+      imagePullSecrets,
+    } = spec as {
+      securityContext: { runAsUser: number };
+      hostUsers?: boolean;
+      runtimeClassName?: string;
+      imagePullSecrets?: { name: string }[];
+    };
+    expect({
+      ...{ user: securityContext.runAsUser, user_namespace: hostUsers === false },
+      ...{ runtime_class: runtimeClassName, image_pull_secret: imagePullSecrets?.[0]?.name ?? null },
+    }).toEqual({ runtime_class: null, image_pull_secret: null, ...read_by });
+  },
+);
 
 /** Everything of a deletion that reads nothing. */
 async function cleanUp(runtime: Runtime, fence: Fence): Promise<void> {
