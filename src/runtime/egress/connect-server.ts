@@ -62,7 +62,11 @@ export class ConnectServer {
     const onGone = () => gone.abort();
     socket.once('close', onGone);
     try {
-      const consumer = await tunnel.carry(await this.#dialer.dial(tunnel.authority, gone.signal));
+      const connection = await this.#dialer.dial(tunnel.authority, gone.signal);
+      const consumer = await tunnel.carry(connection).catch((error: Error) => {
+        connection.destroy();
+        throw error;
+      });
       socket.off('close', onGone);
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       if (head.length > 0) socket.unshift(head);

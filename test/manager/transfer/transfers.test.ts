@@ -177,6 +177,30 @@ describeOnStores('the bytes that managers carry for a sandbox', (fresh) => {
     expect([await scene.sum(), left]).toEqual([0, []]);
   });
 
+  it('are those of webhooks, of whose sandbox the team is looked up, until the manager stops', async () => {
+    const scene = await Scene.on(await opened(await fresh()));
+    const manager = scene.manager();
+    const server = createServer((socket) =>
+      socket.on('error', () => {}).once('data', () => socket.end('answer')),
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const carried = await manager.carry(scene.sandbox_id, connect(port, '127.0.0.1'));
+    carried.write('an event');
+    const [answer] = (await once(carried, 'data')) as [Buffer];
+    await manager.stop();
+    expect(await Promise.resolve(manager.metrics()[0]?.samples())).toEqual([
+      { labels: { way: 'webhooks', direction: 'egress' }, value: 8 },
+      { labels: { way: 'webhooks', direction: 'ingress' }, value: answer.length },
+    ]);
+    expect(await scene.windows()).toMatchObject([{ value: 8 + answer.length, team_id: TEAM }]);
+    const late = connect(port, '127.0.0.1');
+    onTestFinished(() => void late.destroy());
+    await expect(manager.carry(scene.sandbox_id, late)).rejects.toThrow('stopping');
+  });
+
   it('are those of a connection, both ways, while it is open and once it has closed', async () => {
     const scene = await Scene.on(await opened(await fresh()));
     const { sandbox_id } = scene;

@@ -154,6 +154,23 @@ describe('webhooks that leave through the manager', () => {
     expect(new Set(carried.map(([sandbox_id]) => sandbox_id))).toEqual(new Set(['sbx-1']));
   });
 
+  it('wait in the sandbox while whoever carries them refuses, and no connection is left', async () => {
+    const consumer = await startConsumer();
+    const guarded = await Guarded.start(consumer.url);
+    const refused: Socket[] = [];
+    guarded.open(LOOPBACK, {
+      async carry(_sandbox_id, connection) {
+        refused.push(connection);
+        throw new Error('not now');
+      },
+    });
+    const event_id = await guarded.publish({ step: 1 });
+    await eventually(() => expect(refused.length).toBeGreaterThan(0));
+    await eventually(() => expect(refused.every(({ destroyed }) => destroyed)).toBe(true));
+    expect(consumer.deliveries).toEqual([]);
+    expect((await guarded.delivery(event_id)).state).toBe('pending');
+  });
+
   it('have their TLS checked in the daemon', async () => {
     const [trusted, unknown] = [await tlsConsumer('DNS:localhost'), await tlsConsumer('DNS:localhost')];
     const before = getCACertificates();
