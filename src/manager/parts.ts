@@ -66,8 +66,10 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const usage = await Usage.open(database, metered, config.metering);
   const recorded = new RecordedStore(database.db);
   const settings = new SettingStore(database.db);
+  const unseen = new UnseenSandboxes(log);
   const orphans = new Orphans({
     ...{ runtime, clock, log, store: recorded },
+    wasRecorded: (sandbox_id) => unseen.wasRecorded(sandbox_id),
     hasMoved: () => hasMoved(runtime, settings),
   });
   await orphans.look();
@@ -83,7 +85,6 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   // After the usage, which has advanced the positions in the database.
   const feed = await Feed.open({ database, clock, log, runtime, seal });
   const store = new SandboxStore(database);
-  const unseen = new UnseenSandboxes(log);
   const services: SandboxServices = {
     clock,
     log,

@@ -233,8 +233,8 @@ export interface LeaseTable {
   memory_mib: number;
   started_ms: number;
   counted_until_ms: number;
-  /** The last time at which it was known to run. */
-  heartbeat_ms: number;
+  /** Null: the last look at all sandboxes has seen it run. Otherwise the last time at which it was known to. */
+  last_seen_ms: number | null;
 }
 
 /** What was last seen of a sandbox's traffic, and how much of it is part of closed windows; kept as long as the sandbox's row. */

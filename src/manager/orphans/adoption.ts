@@ -19,6 +19,7 @@ import { type ManagedSandboxRow, SandboxStore } from '../sandboxes/sandbox-store
 import { UsageMeter } from '../usage/meter.ts';
 import { NetworkMeter } from '../usage/network-meter.ts';
 import { NetworkPositionStore } from '../usage/network-position-store.ts';
+import { NO_METERING } from '../usage/usage.ts';
 import { UsageStore } from '../usage/usage-store.ts';
 import { restoredRow } from './orphan-record.ts';
 import { OrphanStore } from './orphan-store.ts';
@@ -47,7 +48,6 @@ export interface OrphanVerbs {
 
 /** An owner that no replica has: its operations are taken over at once. */
 const NOBODY = 'sandbox-manager orphans';
-const noLease = async () => {};
 const API = { reason: 'api', actor: null } as const;
 
 /**
@@ -73,7 +73,7 @@ export async function orphanVerbs({
   const deletion_outbox = new ManagerOutbox({ database, clock, log, seal, guard, replica });
   const feed = await Feed.open({ database, clock, log, runtime, seal });
   const store = new SandboxStore(database);
-  const metering: LeaseMetering = meter ?? { began: noLease, changed: noLease, ended: noLease };
+  const metering: LeaseMetering = meter ?? NO_METERING;
   const services = {
     ...{ clock, log, store, runtime, seal, replica, traffic, deletion_outbox, feed },
     metrics: new SandboxMetrics(),

@@ -16,6 +16,8 @@ const ID_TIME = /^sbx_([0-9a-f]{8})-([0-9a-f]{4})-7/;
 export interface OrphansParts {
   runtime: Pick<Runtime, 'list' | 'kept' | 'closeOff'>;
   store: Pick<RecordedStore, 'recorded'>;
+  /** Whether a sandbox has just been found recorded, so that the database need not be asked again. */
+  wasRecorded: (sandbox_id: string) => boolean;
   /** Whether another data directory has become the database's since the start. */
   hasMoved: () => Promise<boolean>;
   clock: Pick<DatabaseClock, 'wallMs' | 'monotonicMs'>;
@@ -112,8 +114,8 @@ export class Orphans {
 
   /** A row is made before its sandbox, and kept until that is gone: what is still here after its row was looked for has none. */
   async #unrecorded(): Promise<string[]> {
-    const { runtime, store } = this.#parts;
-    const ids = await runtime.list();
+    const { runtime, store, wasRecorded } = this.#parts;
+    const ids = (await runtime.list()).filter((sandbox_id) => !wasRecorded(sandbox_id));
     const recorded = await store.recorded(ids);
     const unrecorded = ids.filter((sandbox_id) => !recorded.has(sandbox_id));
     if (unrecorded.length === 0) return [];

@@ -9,6 +9,7 @@ import type { Sight } from '../sandboxes/ports.ts';
 export class UnseenSandboxes implements Sight {
   readonly #log: Log;
   #watched: ReadonlySet<string> = new Set();
+  #recorded: ReadonlySet<string> = new Set();
   readonly #deleting = new Set<string>();
 
   constructor(log: Log) {
@@ -22,6 +23,16 @@ export class UnseenSandboxes implements Sight {
       this.#log.error({ sandbox_id }, 'nothing of a recorded sandbox is in sight here: its status stays');
     }
     this.#watched = sandbox_ids;
+  }
+
+  /** See `Sight`. */
+  recorded(sandbox_ids: ReadonlySet<string>): void {
+    this.#recorded = sandbox_ids;
+  }
+
+  /** Whether one was recorded as running or paused, some seconds ago at most. */
+  wasRecorded(sandbox_id: string): boolean {
+    return this.#recorded.has(sandbox_id);
   }
 
   /** One that is deleted, whose events nobody can hand over. */

@@ -8,6 +8,9 @@ import type { LeasedOperation, ManagedSandboxRow } from './sandbox-store.ts';
 export type OperationInProgress = LeasedOperation &
   Pick<ManagedSandboxRow, 'operation_owner'> & { left_ms: number };
 
+/** A running or paused sandbox, and the operation in progress. */
+export type UpSandbox = Pick<ManagedSandboxRow, 'sandbox_id' | 'operation'>;
+
 /** A sandbox that has expired by `now_ms`, in the database's time. */
 export type ExpiredSandbox = Pick<
   ManagedSandboxRow,
@@ -54,7 +57,7 @@ export class HousekeepingStore {
   }
 
   /** Running and paused sandboxes, to be compared with the runtime, a page at a time. */
-  up(): AsyncGenerator<Pick<ManagedSandboxRow, 'sandbox_id' | 'operation'>[]> {
+  up(): AsyncGenerator<UpSandbox[]> {
     return pagesById(PAGE, (after) =>
       this.#db
         .selectFrom('sandboxes')

@@ -4,7 +4,12 @@ import type { Job } from '../../base/schedule.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { Deletions } from './deletion.ts';
-import type { ExpiredSandbox, HousekeepingStore, OperationInProgress } from './housekeeping-store.ts';
+import type {
+  ExpiredSandbox,
+  HousekeepingStore,
+  OperationInProgress,
+  UpSandbox,
+} from './housekeeping-store.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
@@ -18,6 +23,7 @@ const EXPIRED_AT_ONCE = 100;
 /** The wait while more sandboxes have expired than one look returns. */
 const EXPIRY_BACKLOG_POLL_MS = 50;
 const RENEW_MS = 4_000;
+/** At most 10 s of running time are lost if a manager dies. */
 const WATCH_MS = 5_000;
 /** How often abandoned operations are looked for. */
 const RECOVERY_MS = 2_000;
@@ -114,15 +120,19 @@ type WatchJobServices = Pick<
 >;
 
 /**
- * Marks sandboxes as failed whose runtime has died, and tells of those of which nothing is in sight. Source: contract
+ * Marks sandboxes as failed whose runtime has died, tells of those of which nothing is in sight, and until when all others ran. Source: contract
  * section 7, status `failed`, and "What runs and what is recorded".
  */
 export function watchJob(
   { store: sandboxes, runtime, metering, traffic, sight, clock, log }: WatchJobServices,
   store: HousekeepingStore,
 ): Job {
-  const check = async (sandbox_id: string, unknown: Set<string>) => {
+  const check = async ({ sandbox_id, operation }: UpSandbox, unseen: Set<string>, unknown: Set<string>) => {
+    unseen.add(sandbox_id);
     const life = await runtime.liveness(sandbox_id);
+    if (life === 'alive') unseen.delete(sandbox_id);
+    // What an operation leaves of it is told when that ends.
+    if (operation !== null) return;
     if (life === 'unknown') unknown.add(sandbox_id);
     if (life !== 'lost') return;
     const usage = await traffic.usage(sandbox_id);
@@ -138,11 +148,18 @@ export function watchJob(
   return {
     name: 'watch',
     async run() {
-      const unknown = new Set<string>();
+      const at_ms = clock.wallMs();
+      const [up, unseen, unknown] = [new Set<string>(), new Set<string>(), new Set<string>()];
+      const failures: unknown[] = [];
       for await (const rows of store.up()) {
-        const idle = rows.filter(({ operation }) => operation === null);
-        await inParallel(idle, CHECKS_AT_ONCE, ({ sandbox_id }) => check(sandbox_id, unknown));
+        for (const { sandbox_id } of rows) up.add(sandbox_id);
+        const checked = inParallel(rows, CHECKS_AT_ONCE, (row) => check(row, unseen, unknown));
+        // A sandbox that cannot be checked does not affect the others.
+        await checked.catch((error: unknown) => failures.push(error));
       }
+      sight.recorded(up);
+      await metering.watched(at_ms, unseen);
+      if (failures.length > 0) throw failures[0];
       sight.watched(unknown);
       return WATCH_MS;
     },

@@ -30,6 +30,8 @@ export interface Admission {
 export interface Sight {
   /** Those that a watch over all sandboxes has not seen; it replaces what the last one said. */
   watched(sandbox_ids: ReadonlySet<string>): void;
+  /** Those that are recorded as running or paused, as read just now. */
+  recorded(sandbox_ids: ReadonlySet<string>): void;
   /** One that is deleted, whose events nobody can hand over. */
   deleting(sandbox_id: string): void;
   /** One that is deleted is seen again, or is given up. */
@@ -44,6 +46,8 @@ export interface LeaseMetering {
   changed(tx: Transaction, lease: Lease, at_ms: number): Promise<void>;
   /** Closes the lease, if there is one. `last_seen`: the time at which the sandbox stopped is unknown. */
   ended(tx: Transaction, sandbox_id: string, at_ms: number | 'last_seen'): Promise<void>;
+  /** All leased sandboxes but these were seen to run, not before `at_ms`. */
+  watched(at_ms: number, unseen: ReadonlySet<string>): Promise<void>;
 }
 
 /** Metering of the bytes that networks of sandboxes pass. Times are wall time in ms. */

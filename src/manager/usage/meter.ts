@@ -1,24 +1,23 @@
 import { newId } from '../../base/ids.ts';
-import { inParallel } from '../../base/in-parallel.ts';
 import { Counter } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
 import type { WindowType } from '../../contract/usage.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Lease, LeaseMetering } from '../sandboxes/ports.ts';
 import { hourlySpans, type Span, startOfHour } from './spans.ts';
 import type { ClosedSpan, LeaseRow, UsageStore } from './usage-store.ts';
 
-/** Interval of heartbeats: at most 10 s of running time are lost if a manager dies. */
-const BEAT_MS = 5_000;
-const CHECKS_AT_ONCE = 32;
+/** How often the windows of past hours are looked for, and how soon again while there are more. */
+const CLOSE_MS = 5_000;
+const CLOSE_ON_MS = 50;
+/** Leases whose windows one transaction closes. */
+const CLOSED_AT_ONCE = 100;
 const RUNTIME: WindowType = 'sandbox.runtime_mib_milliseconds';
 
 /** The dependencies of `UsageMeter`. */
 export interface UsageMeterParts {
   store: UsageStore;
-  runtime: Runtime;
   clock: DatabaseClock;
   region_id: string;
   cluster_id: string;
@@ -45,7 +44,7 @@ export class UsageMeter implements LeaseMetering {
   /** Begins a lease at `at_ms` (wall time); ends one that is still open. Errors: `unavailable`. */
   async began(tx: Transaction, { sandbox_id, team_id, memory_mib }: Lease, at_ms: number): Promise<void> {
     await this.ended(tx, sandbox_id, at_ms);
-    const times = { started_ms: at_ms, counted_until_ms: at_ms, heartbeat_ms: at_ms };
+    const times = { started_ms: at_ms, counted_until_ms: at_ms, last_seen_ms: null };
     await this.#parts.store.open(tx, { sandbox_id, team_id, memory_mib, ...times });
   }
 
@@ -54,11 +53,14 @@ export class UsageMeter implements LeaseMetering {
     await this.began(tx, lease, at_ms);
   }
 
-  /** Ends a lease at `at_ms`, or at its last heartbeat; does nothing without a lease. Errors: `unavailable`. */
+  /** Ends a lease at `at_ms`, or when it was last seen; does nothing without a lease. Errors: `unavailable`. */
   async ended(tx: Transaction, sandbox_id: string, at_ms: number | 'last_seen'): Promise<void> {
-    const lease = await this.#parts.store.take(tx, sandbox_id);
+    const { store } = this.#parts;
+    const lease = await store.take(tx, sandbox_id);
     if (!lease) return;
-    await this.#close(tx, lease, at_ms === 'last_seen' ? lease.heartbeat_ms : at_ms);
+    const { started_ms, last_seen_ms } = lease;
+    const seen = async () => last_seen_ms ?? Math.max(started_ms, await store.lastLook(tx));
+    await this.record(tx, spansOf(lease, at_ms === 'last_seen' ? await seen() : at_ms));
   }
 
   /** Adds closed windows of any type: those of leases, and bytes counted elsewhere. Errors: `unavailable`. */
@@ -79,56 +81,41 @@ export class UsageMeter implements LeaseMetering {
     }
   }
 
-  /** The job that commits heartbeats and closes the windows of past hours. */
+  /** See `LeaseMetering`. A lease that ends at an unknown time ends at the last look that saw its sandbox. Errors: `unavailable`. */
+  async watched(at_ms: number, unseen: ReadonlySet<string>): Promise<void> {
+    await this.#parts.store.write((tx) => this.#parts.store.looked(tx, at_ms, unseen));
+  }
+
+  /** The job that closes the windows of past hours, some at a time. */
   job(): Job {
+    const { store } = this.#parts;
     return {
       name: 'metering',
       run: async () => {
-        await this.#beat();
-        await this.#closeHours();
-        return BEAT_MS;
+        const hour_ms = startOfHour(await store.lastLook());
+        const closed = await store.write(async (tx) => {
+          const leases = await store.takeDue(tx, hour_ms, CLOSED_AT_ONCE);
+          await this.record(
+            tx,
+            leases.flatMap((lease) => spansOf(lease, lease.until_ms)),
+          );
+          return leases.length;
+        });
+        return closed === CLOSED_AT_ONCE ? CLOSE_ON_MS : CLOSE_MS;
       },
     };
   }
+}
 
-  /** Records a heartbeat for every sandbox that runs. One that has died gets none, and its lease ends at the last one. */
-  async #beat(): Promise<void> {
-    const { store, runtime, clock } = this.#parts;
-    const now_ms = clock.wallMs();
-    const seen: string[] = [];
-    const checked = inParallel(await store.leases(), CHECKS_AT_ONCE, async ({ sandbox_id }) => {
-      if ((await runtime.liveness(sandbox_id)) === 'alive') seen.push(sandbox_id);
-    });
-    // A sandbox that cannot be checked does not affect the others.
-    const failure = await checked.then(
-      () => null,
-      (error: unknown) => error,
-    );
-    await store.beat(seen, now_ms);
-    if (failure !== null) throw failure;
-  }
-
-  async #closeHours(): Promise<void> {
-    const { store, clock } = this.#parts;
-    for (const lease of await store.due(startOfHour(clock.wallMs()))) {
-      const until_ms = startOfHour(lease.heartbeat_ms);
-      if (until_ms <= lease.counted_until_ms) continue;
-      await store.write(async (tx) => {
-        if (await store.count(tx, lease, until_ms)) await this.#close(tx, lease, until_ms);
-      });
-    }
-  }
-
-  async #close(tx: Transaction, { counted_until_ms, ...lease }: LeaseRow, until_ms: number): Promise<void> {
-    const { sandbox_id, team_id, memory_mib } = lease;
-    const usageOf = ({ start_ms, end_ms }: Span) => ({
-      start_ms,
-      end_ms,
-      sandbox_id,
-      team_id,
-      window_type: RUNTIME,
-      value: memory_mib * (end_ms - start_ms),
-    });
-    await this.record(tx, hourlySpans(counted_until_ms, until_ms).map(usageOf));
-  }
+/** The usage of a lease from where its windows end. */
+function spansOf({ counted_until_ms, ...lease }: LeaseRow, until_ms: number): UsageSpan[] {
+  const { sandbox_id, team_id, memory_mib } = lease;
+  return hourlySpans(counted_until_ms, until_ms).map(({ start_ms, end_ms }: Span) => ({
+    start_ms,
+    end_ms,
+    sandbox_id,
+    team_id,
+    window_type: RUNTIME,
+    value: memory_mib * (end_ms - start_ms),
+  }));
 }

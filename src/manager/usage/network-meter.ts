@@ -104,17 +104,18 @@ export class NetworkMeter implements TrafficMetering {
     const { store, networks, clock } = this.#parts;
     const now_ms = clock.wallMs();
     const changed: (WatchedSandbox & { usage: NetworkUsage })[] = [];
-    const running = await store.running();
-    this.#totals.keepOnly(new Set(running.map(({ sandbox_id }) => sandbox_id)));
-    const looked = inParallel(running, LOOKS_AT_ONCE, async (sandbox) => {
-      const usage = await networks.usage(sandbox.sandbox_id);
-      if (usage && this.#isDue(sandbox.position, usage, now_ms)) changed.push({ ...sandbox, usage });
-    });
-    // A sandbox that cannot be read does not affect the others.
-    const failure = await looked.then(
-      () => null,
-      (error: unknown) => error,
-    );
+    const running = new Set<string>();
+    const failures: unknown[] = [];
+    for await (const sandboxes of store.running()) {
+      for (const { sandbox_id } of sandboxes) running.add(sandbox_id);
+      const looked = inParallel(sandboxes, LOOKS_AT_ONCE, async (sandbox) => {
+        const usage = await networks.usage(sandbox.sandbox_id);
+        if (usage && this.#isDue(sandbox.position, usage, now_ms)) changed.push({ ...sandbox, usage });
+      });
+      // A sandbox that cannot be read does not affect the others.
+      await looked.catch((error: unknown) => failures.push(error));
+    }
+    this.#totals.keepOnly(running);
     // Always in the same order, so that two managers cannot wait for each other.
     changed.sort((a, b) => (a.sandbox_id < b.sandbox_id ? -1 : 1));
     for (let i = 0; i < changed.length; i += ROWS_AT_ONCE) {
@@ -122,7 +123,7 @@ export class NetworkMeter implements TrafficMetering {
         for (const each of changed.slice(i, i + ROWS_AT_ONCE)) await this.#see(tx, each, now_ms);
       });
     }
-    if (failure !== null) throw failure;
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Whether a count must be stored, or bytes of a past hour are in no window yet. */

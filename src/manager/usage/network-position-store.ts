@@ -1,9 +1,13 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Database, Queries, Transaction } from '../database/database.ts';
+import { pagesById } from '../database/pages.ts';
 import type { NetworkPositionTable } from '../database/tables.ts';
 
 /** A row of `network_positions`. */
 export type NetworkPositionRow = Selectable<NetworkPositionTable>;
+
+/** Rows that one query reads. */
+const PAGE = 500;
 
 /** A running sandbox with its position, or null if it has none. */
 export interface WatchedSandbox {
@@ -25,24 +29,23 @@ export class NetworkPositionStore {
     return this.#database.db.transaction().execute(work);
   }
 
-  /** The running sandboxes of all nodes. */
-  async running(): Promise<WatchedSandbox[]> {
-    const { db } = this.#database;
-    const sandboxes = await db
-      .selectFrom('sandboxes')
-      .select(['sandbox_id', 'team_id'])
-      .where('status', '=', 'running')
-      .where('deleted_at_ms', 'is', null)
-      .execute();
-    const rows = await db
-      .selectFrom('network_positions')
-      .innerJoin('sandboxes', 'sandboxes.sandbox_id', 'network_positions.sandbox_id')
-      .selectAll('network_positions')
-      .where('sandboxes.status', '=', 'running')
-      .where('sandboxes.deleted_at_ms', 'is', null)
-      .execute();
-    const positions = new Map(rows.map((row) => [row.sandbox_id, row]));
-    return sandboxes.map((each) => ({ ...each, position: positions.get(each.sandbox_id) ?? null }));
+  /** The running sandboxes of all nodes, a page at a time. */
+  async *running(): AsyncGenerator<WatchedSandbox[]> {
+    const pages = pagesById(PAGE, (after) =>
+      this.#database.db
+        .selectFrom('sandboxes')
+        .leftJoin('network_positions as position', 'position.sandbox_id', 'sandboxes.sandbox_id')
+        .select(['sandboxes.sandbox_id', 'sandboxes.team_id', 'usage', 'seen_ms'])
+        .select(['egress_counted', 'ingress_counted', 'counted_until_ms'])
+        .where('status', '=', 'running')
+        // As the condition of the index is written.
+        .where(sql<boolean>`status in ('running', 'paused')`)
+        .where('sandboxes.sandbox_id', '>', after)
+        .orderBy('sandboxes.sandbox_id')
+        .limit(PAGE)
+        .execute(),
+    );
+    for await (const rows of pages) yield rows.map(watched);
   }
 
   /** The positions of these sandboxes, of those that have one. */
@@ -86,4 +89,14 @@ export class NetworkPositionStore {
       .where('counted_until_ms', 'is not', null)
       .execute();
   }
+}
+
+/** A running sandbox as it is read, with the columns of its position, or null where it has none. */
+type RunningRow = Pick<NetworkPositionRow, 'sandbox_id' | 'team_id'> & {
+  [Column in Exclude<keyof NetworkPositionRow, 'sandbox_id' | 'team_id'>]: NetworkPositionRow[Column] | null;
+};
+
+function watched(row: RunningRow): WatchedSandbox {
+  const { sandbox_id, team_id } = row;
+  return { sandbox_id, team_id, position: row.usage === null ? null : (row as NetworkPositionRow) };
 }

@@ -1,10 +1,11 @@
-import type { Selectable } from 'kysely';
+import { type RawBuilder, type Selectable, sql } from 'kysely';
 import { unitOf, type WindowType } from '../../contract/usage.ts';
 import type { Position } from '../database/cursor.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isAfter, isComplete } from '../database/position-store.ts';
+import { SettingStore } from '../database/setting-store.ts';
 import type { LeaseTable, UsageWindowTable } from '../database/tables.ts';
-import type { Span } from './spans.ts';
+import { HOUR_MS, type Span } from './spans.ts';
 
 /** A row of `leases`. */
 export type LeaseRow = Selectable<LeaseTable>;
@@ -29,6 +30,9 @@ export interface Recording {
 
 /** PostgreSQL takes at most 65 535 parameters in one statement. */
 const ROWS_AT_ONCE = 1_000;
+/** The setting that holds when all sandboxes were last looked at. */
+const LAST_LOOK = 'usage_last_look';
+const HOUR = sql.lit(HOUR_MS);
 
 /** Metered leases, and their closed windows, which are added and never changed. Queries reject with `unavailable` if the database is. */
 export class UsageStore {
@@ -58,46 +62,79 @@ export class UsageStore {
     return row ?? null;
   }
 
-  /** Every open lease. */
-  async leases(): Promise<LeaseRow[]> {
-    return this.#database.db.selectFrom('leases').selectAll().execute();
+  /** When all sandboxes were last looked at; 0 before the first time. */
+  async lastLook(queries: Queries = this.#database.db): Promise<number> {
+    return Number((await new SettingStore(queries).find(LAST_LOOK)) ?? 0);
   }
 
-  /** Records that sandboxes were running at `at_ms`. */
-  async beat(sandbox_ids: string[], at_ms: number): Promise<void> {
+  /** Notes a look, which has seen every leased sandbox run but these: of a lease alone nothing is written while it goes on. */
+  async looked(tx: Transaction, at_ms: number, unseen: ReadonlySet<string>): Promise<void> {
+    const before_ms = await this.lastLook(tx);
+    const rows = await tx
+      .selectFrom('leases')
+      .select('sandbox_id')
+      .where('last_seen_ms', 'is not', null)
+      .execute();
+    const noted = new Set(rows.map(({ sandbox_id }) => sandbox_id));
+    const last_seen_ms = sql<number>`case when started_ms > ${before_ms} then started_ms else ${before_ms} end`;
+    await this.#see(
+      tx,
+      [...unseen].filter((id) => !noted.has(id)),
+      last_seen_ms,
+    );
+    await this.#see(
+      tx,
+      [...noted].filter((id) => !unseen.has(id)),
+      null,
+    );
+    const value = String(at_ms);
+    // Of looks of several replicas the last one stays.
+    const is_later = sql<boolean>`cast(settings.value as bigint) < ${at_ms}`;
+    await tx
+      .insertInto('settings')
+      .values({ key: LAST_LOOK, value })
+      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value }).where(is_later))
+      .execute();
+  }
+
+  async #see(tx: Transaction, sandbox_ids: string[], last_seen_ms: RawBuilder<number> | null): Promise<void> {
     for (let i = 0; i < sandbox_ids.length; i += ROWS_AT_ONCE) {
-      await this.#database.db
+      await tx
         .updateTable('leases')
-        .set({ heartbeat_ms: at_ms })
+        .set({ last_seen_ms })
         .where('sandbox_id', 'in', sandbox_ids.slice(i, i + ROWS_AT_ONCE))
-        .where('heartbeat_ms', '<', at_ms)
+        .where('last_seen_ms', last_seen_ms === null ? 'is not' : 'is', null)
         .execute();
     }
   }
 
-  /** Leases that ran before `before_ms` for a time that is not in a closed window yet. */
-  async due(before_ms: number): Promise<LeaseRow[]> {
-    return this.#database.db
+  /**
+   * Takes up to `limit` leases that were seen to run for a full hour that is in no closed window yet, the last before
+   * `hour_ms`, until when each is counted from now on. The same lease is never given for the same time again.
+   */
+  async takeDue(
+    tx: Transaction,
+    hour_ms: number,
+    limit: number,
+  ): Promise<(LeaseRow & { until_ms: number })[]> {
+    const due = tx
       .selectFrom('leases')
       .selectAll()
-      .where('counted_until_ms', '<', before_ms)
-      .where(({ eb, ref }) => eb('heartbeat_ms', '>', ref('counted_until_ms')))
-      .execute();
-  }
-
-  /** Moves the time up to which a lease is in windows; false if it was moved, or the lease ended, in the meantime. */
-  async count(
-    tx: Transaction,
-    { sandbox_id, counted_until_ms }: LeaseRow,
-    until_ms: number,
-  ): Promise<boolean> {
-    const { numUpdatedRows } = await tx
-      .updateTable('leases')
-      .set({ counted_until_ms: until_ms })
-      .where('sandbox_id', '=', sandbox_id)
-      .where('counted_until_ms', '=', counted_until_ms)
-      .executeTakeFirst();
-    return numUpdatedRows === 1n;
+      .select(sql<number>`coalesce(last_seen_ms - last_seen_ms % ${HOUR}, ${hour_ms})`.as('until_ms'))
+      .where('counted_until_ms', '<', hour_ms)
+      .where(sql<boolean>`(last_seen_ms is null or last_seen_ms - last_seen_ms % ${HOUR} > counted_until_ms)`)
+      .orderBy('counted_until_ms')
+      .limit(limit);
+    const rows = await (this.#database.dialect === 'postgres' ? due.forUpdate().skipLocked() : due).execute();
+    for (const until_ms of new Set(rows.map((row) => row.until_ms))) {
+      const ids = rows.filter((row) => row.until_ms === until_ms).map(({ sandbox_id }) => sandbox_id);
+      await tx
+        .updateTable('leases')
+        .set({ counted_until_ms: until_ms })
+        .where('sandbox_id', 'in', ids)
+        .execute();
+    }
+    return rows;
   }
 
   /** Running sandboxes without a lease: metering was off when they were started. */

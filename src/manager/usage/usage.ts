@@ -4,6 +4,7 @@ import type { Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { UsagePage, UsageWindow, WindowType, WindowUnit } from '../../contract/usage.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { decodeCursor, encodeCursor, START } from '../database/cursor.ts';
 import type { Database } from '../database/database.ts';
 import { PositionStore } from '../database/position-store.ts';
@@ -18,10 +19,11 @@ import { UsageStore, type WindowRow } from './usage-store.ts';
 const OFF_RETRY_S = 60;
 
 /** Metering with `--metering off`: records nothing. */
-const NO_METERING: LeaseMetering = {
+export const NO_METERING: LeaseMetering = {
   async began() {},
   async changed() {},
   async ended() {},
+  async watched() {},
 };
 
 /** A request for a page of windows. */
@@ -45,7 +47,7 @@ export class Usage {
   /** Prepares positions and leases. Without metering, open leases are dropped. Errors: `unavailable`. */
   static async open(
     database: Database,
-    parts: Omit<UsageMeterParts, 'store'>,
+    parts: Omit<UsageMeterParts, 'store'> & { runtime: Pick<Runtime, 'networks'> },
     is_metering: boolean,
   ): Promise<Usage> {
     const store = new UsageStore(database);

@@ -40,11 +40,31 @@ async function scene(url: string) {
   const moved = { has_moved: false };
   const hasMoved = async () => moved.has_moved;
   const store = new RecordedStore(db);
-  const orphans = new Orphans({ runtime, store, hasMoved, clock, log: SILENT });
-  return { db, clock, kept, closed, runtime, moved, orphans };
+  const asked: (readonly string[])[] = [];
+  const asking = {
+    recorded(ids: readonly string[]) {
+      asked.push(ids);
+      return store.recorded(ids);
+    },
+  };
+  const just_recorded = new Set<string>();
+  const wasRecorded = (id: string) => just_recorded.has(id);
+  const orphans = new Orphans({ runtime, store: asking, wasRecorded, hasMoved, clock, log: SILENT });
+  return { db, clock, kept, closed, runtime, moved, orphans, asked, just_recorded };
 }
 
 describeOnStores('sandboxes that are here and not recorded', (fresh) => {
+  it('are asked for in the database, and those that were just found recorded are not', async () => {
+    const { kept, orphans, asked, just_recorded } = await scene(await fresh());
+    for (const id of ['sbx_watched', 'sbx_other']) kept.set(id, KEPT);
+    just_recorded.add('sbx_watched');
+    await orphans.look();
+    expect(asked).toEqual([['sbx_other']]);
+    just_recorded.clear();
+    await orphans.look();
+    expect(asked[1]).toEqual(['sbx_watched', 'sbx_other']);
+  });
+
   it('are told, counted and cut off once they are older than a claim can take', async () => {
     const { db, clock, kept, closed, orphans } = await scene(await fresh());
     const [old, young] = [newId('sbx_', clock.wallMs() - 15_000), newId('sbx_', clock.wallMs())];

@@ -13,7 +13,6 @@ import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
 import { manualTime } from '../../support/manager/manual-time.ts';
 import { opened, SILENT } from '../../support/manager/outbox.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
-import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -59,8 +58,7 @@ class Scene {
       }
     }
     const places = { region_id: 'test', cluster_id: 'local' };
-    const runtime = new ScriptedRuntime();
-    const windows = new UsageMeter({ store: new UsageStore(database), runtime, clock, ...places });
+    const windows = new UsageMeter({ store: new UsageStore(database), clock, ...places });
     return new Transfers({ store: new Store(database), windows, clock, log: SILENT, pace: null });
   }
 

@@ -2,8 +2,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
-import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
-import type { Liveness, RuntimeState } from '../../../src/runtime/runtime.ts';
 import { manualTime } from '../../support/manager/manual-time.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { describeOnStores } from '../../support/stores.ts';
@@ -13,31 +11,22 @@ const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 0, 1, 10, 20);
 const LEASE = { sandbox_id: 'sbx_1', team_id: TEAM, memory_mib: 256, cpu_millis: 100, disk_mib: 128 };
 
-/** A runtime of which a test says what has become of a sandbox. */
-class ToldRuntime extends NoRuntime {
-  state: RuntimeState = 'running';
-
-  override async inspect(): Promise<RuntimeState> {
-    return this.state;
-  }
-
-  override async liveness(): Promise<Liveness> {
-    return this.state === 'lost' ? 'lost' : this.state === 'absent' ? 'unknown' : 'alive';
-  }
-}
-
 async function metered(url: string) {
   const database = await openDatabase(url);
   onTestFinished(() => database.close());
   const store = new UsageStore(database);
   const clock = new ManualClock(START_MS);
-  const runtime = new ToldRuntime();
   const time = await manualTime(database, clock);
-  const parts = { store, runtime, clock: time, region_id: 'eu', cluster_id: 'local' };
+  const parts = { store, clock: time, region_id: 'eu', cluster_id: 'local' };
   const meter = new UsageMeter(parts);
+  const seen = { is_lost: false };
   return {
-    ...{ store, clock, runtime, meter, parts },
-    job: meter.job(),
+    ...{ store, clock, seen, meter, parts },
+    /** A look at all sandboxes, and the job after it. */
+    async turn(looking = meter) {
+      await looking.watched(time.wallMs(), new Set(seen.is_lost ? [LEASE.sandbox_id] : []));
+      return looking.job().run();
+    },
     /** From the start, in minutes, with the value in MiB × minutes. */
     async windows() {
       const rows = await store.page(TEAM, { xid: 0, seq: 0 }, { limit: 1_000, window_type: undefined });
@@ -53,14 +42,14 @@ async function metered(url: string) {
 
 describeOnStores('metering', (fresh) => {
   it('closes a window at every full hour and at the end, in MiB × ms', async () => {
-    const { store, clock, meter, job, windows } = await metered(await fresh());
+    const { store, clock, meter, turn, windows } = await metered(await fresh());
     await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
-    await job.run();
+    await turn();
     expect(await windows()).toEqual([]);
     await clock.advance(HOUR_MS * 1.5);
-    await job.run();
+    await turn();
     expect(await windows()).toEqual([[0, 40, 256 * 40]]);
-    await job.run();
+    await turn();
     await clock.advance(HOUR_MS);
     await store.write((tx) => meter.ended(tx, LEASE.sandbox_id, clock.wallMs()));
     expect(await windows()).toEqual([
@@ -69,7 +58,7 @@ describeOnStores('metering', (fresh) => {
       [100, 150, 256 * 50],
     ]);
     await store.write((tx) => meter.ended(tx, LEASE.sandbox_id, clock.wallMs()));
-    await job.run();
+    await turn();
     expect(await windows()).toHaveLength(3);
   });
 
@@ -87,27 +76,27 @@ describeOnStores('metering', (fresh) => {
   });
 
   it('counts what was seen running before its manager died, once, and nothing more', async () => {
-    const { store, clock, runtime, meter, parts, job, windows } = await metered(await fresh());
+    const { store, clock, seen, meter, parts, turn, windows } = await metered(await fresh());
     await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
     for (let i = 0; i < 12; i++) {
-      expect(await job.run()).toBeLessThanOrEqual(10_000);
+      expect(await turn()).toBeLessThanOrEqual(10_000);
       await clock.advance(5_000);
     }
     // Whoever starts afterwards, hours later, finds the sandbox gone.
-    runtime.state = 'lost';
+    seen.is_lost = true;
     await clock.advance(5 * HOUR_MS);
     const after = new UsageMeter(parts);
-    await after.job().run();
+    await turn(after);
     expect(await windows()).toEqual([]);
     await store.write((tx) => after.ended(tx, LEASE.sandbox_id, 'last_seen'));
     expect(await windows()).toEqual([[0, 55 / 60, (256 * 55) / 60]]);
   });
 
   it('continues over a restart of the manager, also with two replicas', async () => {
-    const { store, clock, meter, parts, windows } = await metered(await fresh());
+    const { store, clock, meter, parts, turn, windows } = await metered(await fresh());
     await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
     await clock.advance(3 * HOUR_MS);
-    for (const each of [new UsageMeter(parts), new UsageMeter(parts)]) await each.job().run();
+    for (const each of [new UsageMeter(parts), new UsageMeter(parts)]) await turn(each);
     expect(await windows()).toEqual([
       [0, 40, 256 * 40],
       [40, 100, 256 * 60],
@@ -116,14 +105,48 @@ describeOnStores('metering', (fresh) => {
   });
 
   it('counts nothing twice and nothing below zero when the clock goes back', async () => {
-    const { store, clock, meter, job, windows } = await metered(await fresh());
+    const { store, clock, meter, turn, windows } = await metered(await fresh());
     await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
     await clock.advance(HOUR_MS);
-    await job.run();
+    await turn();
     clock.step(-2 * HOUR_MS);
-    await job.run();
+    await turn();
     await store.write((tx) => meter.ended(tx, LEASE.sandbox_id, clock.wallMs()));
     expect(await windows()).toEqual([[0, 40, 256 * 40]]);
+  });
+
+  it('ends where a sandbox was last seen, also one that is seen again, and one that no look has seen', async () => {
+    const { store, clock, seen, meter, turn, windows } = await metered(await fresh());
+    const ends = () => store.write((tx) => meter.ended(tx, LEASE.sandbox_id, 'last_seen'));
+    await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
+    for (const is_lost of [false, true, true, false, true, true]) {
+      seen.is_lost = is_lost;
+      await clock.advance(60_000);
+      await turn();
+    }
+    await ends();
+    expect(await windows()).toEqual([[0, 4, 256 * 4]]);
+    await store.write((tx) => meter.began(tx, LEASE, clock.wallMs()));
+    await clock.advance(60_000);
+    await ends();
+    expect(await windows()).toHaveLength(1);
+  });
+
+  it('closes the hour of every sandbox, a page of them at a time, and of none twice', async () => {
+    const { store, clock, seen, meter, turn, windows } = await metered(await fresh());
+    for (let i = 0; i < 250; i++) {
+      const lease = { ...LEASE, sandbox_id: `sbx_${i}` };
+      await store.write((tx) => meter.began(tx, lease, clock.wallMs()));
+    }
+    await clock.advance(30 * 60_000);
+    await turn();
+    // One has died in the hour before, and is in no look after that.
+    seen.is_lost = true;
+    await clock.advance(30 * 60_000);
+    for (let i = 0; i < 4; i++) await turn();
+    const closed = await windows();
+    expect(closed).toHaveLength(249);
+    expect(new Set(closed.map(String))).toEqual(new Set(['0,40,10240']));
   });
 
   it('adds late usage as another window and leaves the closed one as it is', async () => {

@@ -63,12 +63,10 @@ class Scene {
         await super.record(tx, spans);
       }
     }
-    const { time: clock, runtime, database } = this;
-    const { networks } = runtime;
+    const { time: clock, database } = this;
+    const { networks } = this.runtime;
     const places = { region_id: 'test', cluster_id: 'local' };
-    const meter = is_metering
-      ? new Meter({ store: new UsageStore(database), runtime, clock, ...places })
-      : null;
+    const meter = is_metering ? new Meter({ store: new UsageStore(database), clock, ...places }) : null;
     return new NetworkMeter({ store: new Store(database), networks, clock, meter });
   }
 

@@ -5,7 +5,6 @@ import { type Database, openDatabase } from '../../../src/manager/database/datab
 import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
-import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 
 /**
  * Writes windows as a replica does, in transactions that stay open for random times:
@@ -19,7 +18,7 @@ const database = await opened();
 const store = new UsageStore(database);
 const places = { region_id: 'test', cluster_id: 'local' };
 const clock = await DatabaseClock.open(database, systemClock);
-const meter = new UsageMeter({ store, runtime: new NoRuntime(), clock, ...places });
+const meter = new UsageMeter({ store, clock, ...places });
 const window_type = 'sandbox.egress_bytes' as const;
 
 for (let written = 0; written < Number(count); ) {

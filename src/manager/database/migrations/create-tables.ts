@@ -83,7 +83,8 @@ async function createSandboxes(db: Kysely<Tables>): Promise<void> {
     db,
     'sandboxes',
     'sandboxes_team',
-    ['team_id', 'created_at_ms', 'sandbox_id', 'status', 'template_id'],
+    // SQLite finds in an index what its condition says only where the column is in it.
+    ['team_id', 'created_at_ms', 'sandbox_id', 'status', 'template_id', 'deleted_at_ms'],
     'deleted_at_ms is null',
   );
   await createIndex(db, 'sandboxes', 'sandboxes_active', ['team_id'], "status in ('starting', 'running')");
@@ -282,8 +283,16 @@ async function createUsage(db: Kysely<Tables>, dialect: Dialect): Promise<void> 
     .addColumn('memory_mib', 'bigint', (column) => column.notNull())
     .addColumn('started_ms', 'bigint', (column) => column.notNull())
     .addColumn('counted_until_ms', 'bigint', (column) => column.notNull())
-    .addColumn('heartbeat_ms', 'bigint', (column) => column.notNull())
+    .addColumn('last_seen_ms', 'bigint')
     .execute();
+  await createIndex(db, 'leases', 'leases_counted', ['counted_until_ms']);
+  await createIndex(
+    db,
+    'leases',
+    'leases_unseen',
+    ['sandbox_id', 'last_seen_ms'],
+    'last_seen_ms is not null',
+  );
   await numberedTable(db, dialect, 'usage_windows', 'seq')
     .addColumn('xid', 'bigint', (column) => column.notNull().defaultTo(position(dialect)))
     .addColumn('window_id', 'text', (column) => column.notNull().unique())
