@@ -12,6 +12,7 @@ import { fileManager } from './files/file-manager.ts';
 import { fileMemory } from './files/file-memory.ts';
 import { filePublish } from './files/file-publish.ts';
 import { fileDownload, fileUpload } from './files/file-transfer.ts';
+import { fleet } from './fleet.ts';
 import { footprint } from './footprint.ts';
 import { hostile } from './hostile.ts';
 import { idle } from './idle.ts';
@@ -90,6 +91,7 @@ const BENCHMARKS: Benchmark[] = [
   claimAdmission,
   claimsForOnePlace,
   sandboxLife,
+  fleet,
   usageCursor,
   hostile,
   neighbours,
