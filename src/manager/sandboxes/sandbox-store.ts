@@ -175,10 +175,13 @@ export class SandboxStore {
       .orderBy('sandbox_id', 'desc')
       .limit(filter.limit)
       .offset(filter.offset);
+    // As an array, because PostgreSQL would rather read a whole table of some thousand rows than join a page to it.
+    const inPage = (where: Where, ids: typeof page) =>
+      dialect === 'sqlite' ? where('sandbox_id', 'in', ids) : sql<boolean>`sandbox_id = any(array(${ids}))`;
     const rows = await db
       .selectFrom('sandboxes')
       .select(LISTED)
-      .where('sandbox_id', 'in', page)
+      .where((where) => inPage(where, page))
       .orderBy('created_at_ms', 'desc')
       .orderBy('sandbox_id', 'desc')
       .execute();
