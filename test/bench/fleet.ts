@@ -28,7 +28,7 @@ const TRY_AGAIN_MS = 500;
 const READS = sized(100, 3);
 const READS_TO_WARM_UP = sized(30, 1);
 const TEAM = 'team_bench';
-const SCOPES = ['sandboxes:write', 'webhooks:read', 'usage:read', 'quota:read'].flatMap((scope) => [
+const SCOPES = ['sandboxes:write', 'webhooks:read', 'usage:read', 'quota:read', 'admin'].flatMap((scope) => [
   '--scope',
   scope,
 ]);

@@ -161,7 +161,7 @@ describeOnStores('the statements of a manager with many sandboxes', (fresh) => {
     onTestFinished(() => server.close());
     const token = await tokens.create(
       TEAM,
-      ['sandboxes:read', 'webhooks:read', 'usage:read', 'quota:read'],
+      ['sandboxes:read', 'webhooks:read', 'usage:read', 'quota:read', 'admin'],
       true,
     );
     const client = new Client(() => server.url, token);
