@@ -261,6 +261,8 @@ export const FILE_IDLE_TIMEOUT_MS = MINUTE_MS;
 
 // What a node holds. Contract section 7, "Node capacity".
 
+/** The smallest lease of memory, and of disk, in MiB: a daemon needs a third of that memory, and its outbox has to have room. */
+export const SANDBOX_SIZE_MIN_MIB = 128;
 /**
  * The least that a paused sandbox counts for on its node's memory, in MiB, and can take: its daemon (45), and a process that
  * serves its files, which grows above that before memory runs out, so that the kernel ends it and not the daemon.

@@ -145,6 +145,8 @@ export interface NodeResources {
   cpu_millis: number;
   /** What its file system has for sandboxes: what is free, and what their disks take already. */
   disk_bytes: number;
+  /** As many as its process numbers are enough for; null: it does not say how many it has. */
+  sandboxes: number | null;
 }
 
 /** The machine that a manager and its sandboxes share. */

@@ -1,4 +1,3 @@
-import { readKernelSetting } from '../../base/linux/procfs.ts';
 import { PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { SandboxNode } from '../../runtime/runtime.ts';
@@ -25,8 +24,6 @@ const DISK_SHARE = 0.5;
 const DISK_SHARES = 10;
 /** With less of the disk free the node takes no sandbox, whatever its budget. */
 const DISK_FREE_MIN_MIB = 64;
-/** Process ids reserved for a sandbox, if the machine reports how many there are. */
-const SANDBOX_PIDS = 64;
 
 /** A budget with every part set; null is unlimited. */
 type Budget = { readonly [Part in keyof NodeBudget]: number | null };
@@ -180,8 +177,6 @@ function diskOf({ disk_mib }: Lease): number {
 }
 
 function machineBudget(node: SandboxNode): NodeBudget {
-  const { memory_mib, cpu_millis, disk_bytes } = node.resources();
-  const pids = readKernelSetting('kernel/pid_max');
-  const sandboxes = pids === '' ? null : Math.floor(Number(pids) / SANDBOX_PIDS);
+  const { memory_mib, cpu_millis, disk_bytes, sandboxes } = node.resources();
   return { memory_mib, cpu_millis, sandboxes, disk_mib: Math.floor(disk_bytes / MIB) };
 }

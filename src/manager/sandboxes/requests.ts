@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Static } from 'typebox';
+import { SANDBOX_SIZE_MIN_MIB } from '../../contract/defaults.ts';
 import { invalidField } from '../../contract/errors.ts';
 import type { NetworkState, SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
 import type { SandboxResources } from '../../contract/sandboxes.ts';
@@ -19,8 +20,6 @@ import {
 
 const DEFAULT_MEMORY = '512Mi';
 const DEFAULT_CPU = 0.1;
-/** Of memory and of disk, where the daemon's outbox needs room too. */
-const SIZE_MIN_MIB = 128;
 /** 2 PiB: one hour of it in MiB × ms is still an exact integer in JSON. */
 const SIZE_MAX_MIB = 2 ** 31;
 /** Of all names and values, each pair with its `=` and NUL. */
@@ -96,7 +95,7 @@ function memoryOf(memory: string): number {
 
 function sizeOf(field: string, text: string): number {
   const size_mib = mebibytes(text);
-  if (size_mib !== null && size_mib >= SIZE_MIN_MIB && size_mib <= SIZE_MAX_MIB) return size_mib;
+  if (size_mib !== null && size_mib >= SANDBOX_SIZE_MIN_MIB && size_mib <= SIZE_MAX_MIB) return size_mib;
   throw invalidField(field, `must be ${SIZE_SHAPE}`);
 }
 

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { readKernelSetting } from '../../base/linux/procfs.ts';
 
@@ -10,6 +11,13 @@ const PROCESSES = { least: 512, most: 2_048 };
 const SOCKET_BYTES = { least: 8 * MIB, most: 256 * MIB };
 /** The smallest there is, in bytes: where pages are larger, shares are smaller than they might be. */
 const PAGE_BYTES = 4_096;
+/** What a sandbox needs at least: there are no more of them than that allows, whatever each may have. */
+const PROCESSES_NEEDED = 64;
+/** Of a paused sandbox beside those that it has: its daemon starts processes for files of two accounts. */
+export const PAUSED_PROCESSES = 320;
+const OPEN_FILES = '/proc/sys/fs/file-max';
+/** What a file costs that is opened at least; 220 were measured. */
+const OPEN_FILE_BYTES = 160;
 /** Each may need some; nobody works at more. */
 const TERMINALS = { least: 8, most: 256 };
 
@@ -36,12 +44,50 @@ export class MachineShare {
     if (this.all === null) return most;
     return Math.max(least, Math.min(most, Math.floor((this.all * memory_mib) / this.#node_memory_mib)));
   }
+
+  /** The memory whose share this many are, in MiB, upwards; 0 where the machine does not say how much it has. */
+  memoryOf(count: number): number {
+    return this.all === null ? 0 : Math.ceil((count * this.#node_memory_mib) / this.all);
+  }
+
+  /** How many are wanted for the least of each sandbox of this memory that the node holds; null: there are as many. */
+  wantedFor(memory_mib: number): number | null {
+    const wanted = Math.floor(this.#node_memory_mib / memory_mib) * this.#bounds.least;
+    return this.all === null || wanted <= this.all ? null : wanted;
+  }
 }
 
 /** Processes and threads, a daemon's included. */
 export function processShare(node_memory_mib: number | null, of_machine = machineProcesses()): MachineShare {
   const all = of_machine === null ? null : Math.floor(of_machine * PROCESSES_PART);
   return new MachineShare(all, node_memory_mib, PROCESSES);
+}
+
+/** How many sandboxes the machine's process numbers are enough for; null where it does not say how many it has. */
+export function sandboxesByProcesses({ all } = processShare(null)): number | null {
+  return all === null ? null : Math.floor(all / PROCESSES_NEEDED);
+}
+
+/** A phrase where sandboxes of this memory, as many as the node holds, have not the least of process numbers each; else null. */
+export function processShortage(share: MachineShare, memory_mib: number): string | null {
+  const wanted = share.wantedFor(memory_mib);
+  if (wanted === null) return null;
+  const numbers = Math.ceil(wanted / PROCESSES_PART);
+  return `many sandboxes together may take all process numbers that are theirs: set kernel.pid_max and kernel.threads-max to ${numbers} at least`;
+}
+
+/**
+ * Has the machine's table of open files be as large as all memory of the node can pay for: each file is charged to its
+ * sandbox, so that memory is their only bound. Gives a phrase where this program must not change that. Source: proc_sys_fs(5).
+ */
+export function raiseOpenFiles(node_memory_mib: number | null, file = OPEN_FILES): string | null {
+  const wanted = Math.ceil(((node_memory_mib ?? totalmem() / MIB) * MIB) / OPEN_FILE_BYTES);
+  try {
+    if (Number(readFileSync(file, 'utf8')) < wanted) writeFileSync(file, String(wanted));
+    return null;
+  } catch {
+    return `one sandbox may take all open files that this machine has: set fs.file-max to ${wanted} at least`;
+  }
 }
 
 function machineProcesses(): number | null {

@@ -7,7 +7,15 @@ import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
 import { HeldMemory } from './held-memory.ts';
-import { type MachineShare, processShare, socketShare, terminalShare } from './machine-share.ts';
+import {
+  type MachineShare,
+  PAUSED_PROCESSES,
+  processShare,
+  processShortage,
+  raiseOpenFiles,
+  socketShare,
+  terminalShare,
+} from './machine-share.ts';
 
 /** Limits of one sandbox: MiB, and thousandths of a core that it has whatever others do. */
 interface ResourceLimits {
@@ -33,6 +41,8 @@ const SOCKET_LIMIT = 'memory.kmem.tcp.limit_in_bytes';
 
 const PARENT = 'sandbox-manager';
 
+const NO_DISK_WEIGHT = 'the bandwidth of the disk is not divided: one sandbox may slow it down for all';
+
 const NAMES: Record<Controller, string> = {
   memory: 'the memory of sandboxes',
   cpu: 'the CPU time of sandboxes',
@@ -43,6 +53,14 @@ const NAMES: Record<Controller, string> = {
 interface GroupFolder extends Hierarchy {
   controller: Controller;
   folder: string;
+}
+
+/** What sandboxes have of the machine's tables. */
+interface Shares {
+  processes: MachineShare;
+  terminals: MachineShare;
+  sockets: MachineShare;
+  open_files: string | null;
 }
 
 /** How groups are made; what a test sets otherwise than the machine has it. */
@@ -68,26 +86,28 @@ export class ResourceGroups {
   readonly #processes: MachineShare;
   readonly #terminals: MachineShare;
   readonly #sockets: MachineShare;
+  /** Why the machine's open files may not suffice. */
+  readonly #open_files: string | null;
 
   /** Freezes the processes of paused sandboxes. */
   readonly frozen: FrozenGroups;
 
-  /** Bounds paused sandboxes to the memory that they hold, until `limit`. */
-  readonly held: HeldMemory;
+  readonly #held: HeldMemory;
 
   private constructor(
     folders: GroupFolder[],
     missing: ReadonlyMap<Controller, string>,
-    { processes, terminals, sockets }: Record<'processes' | 'terminals' | 'sockets', MachineShare>,
+    { processes, terminals, sockets, open_files }: Shares,
     frozen: FrozenGroups,
   ) {
     this.frozen = frozen;
-    this.held = new HeldMemory(folders.find(({ controller }) => controller === 'memory') ?? null);
+    this.#held = new HeldMemory(folders.find(({ controller }) => controller === 'memory') ?? null);
     this.#folders = folders;
     this.#missing = missing;
     this.#processes = processes;
     this.#terminals = terminals;
     this.#sockets = sockets;
+    this.#open_files = open_files;
   }
 
   /** Prepares the hierarchies. Never throws. */
@@ -110,6 +130,7 @@ export class ResourceGroups {
       processes,
       terminals: terminalShare(node_memory_mib),
       sockets: socketShare(node_memory_mib),
+      open_files: raiseOpenFiles(node_memory_mib),
     };
     return new ResourceGroups(folders, missing, shares, new FrozenGroups(freezingFolder(parent)));
   }
@@ -122,6 +143,12 @@ export class ResourceGroups {
         : `${NAMES[controller]} is not limited: one may take all that this machine has (${why})`,
     );
     return [...unlimited, this.frozen.limitation()].filter((phrase) => phrase !== null);
+  }
+
+  /** What is not divided, or too little for all sandboxes of this memory that the node holds, a phrase for each. */
+  shortages(memory_mib: number): string[] {
+    const shortages = [processShortage(this.#processes, memory_mib), this.#open_files, NO_DISK_WEIGHT];
+    return shortages.filter((phrase) => phrase !== null);
   }
 
   /** How many processes the user of a sandbox with this memory may have where no control group limits them; else null. */
@@ -167,6 +194,33 @@ export class ResourceGroups {
   #limitSockets(group: string, memory_mib: number): void {
     const file = join(group, SOCKET_LIMIT);
     if (existsSync(file)) set(file, String(this.#sockets.of(memory_mib)));
+  }
+
+  /**
+   * Bounds a paused sandbox that leases `memory_mib` to what it holds, until `limit`, and gives the memory in MiB that is
+   * charged for it, also for its processes; null: that is all of its lease. See `HeldMemory.bound`.
+   */
+  async hold(sandbox_id: string, memory_mib: number, clock: Clock): Promise<number | null> {
+    const held_mib = await this.#held.bound(sandbox_id, memory_mib, clock);
+    if (held_mib === null) return null;
+    const processes = this.#holdProcesses(sandbox_id, memory_mib);
+    // Their shares of all numbers are by memory, and a paused sandbox keeps those that it has.
+    return Math.min(memory_mib, Math.max(held_mib, this.#processes.memoryOf(processes)));
+  }
+
+  /** Gives how many it has; more than its daemon needs it does not get. */
+  #holdProcesses(sandbox_id: string, memory_mib: number): number {
+    const most = this.#processes.of(memory_mib);
+    const folder = this.#folders.find(({ controller }) => controller === 'pids')?.folder;
+    if (folder === undefined) return most;
+    try {
+      const group = join(folder, sandbox_id);
+      const count = Number(readFileSync(join(group, 'pids.current'), 'utf8'));
+      writeFileSync(join(group, 'pids.max'), String(Math.min(most, count + PAUSED_PROCESSES)));
+      return count;
+    } catch {
+      return most;
+    }
   }
 
   /**

@@ -1,6 +1,7 @@
 import { readdirSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { sandboxesByProcesses } from '../limits/machine-share.ts';
 import type { NodeResources, SandboxNode } from '../runtime.ts';
 import { DISK_IMAGE } from './sandbox-files.ts';
 
@@ -18,6 +19,7 @@ export class LocalNode implements SandboxNode {
       memory_mib: Math.floor(totalmem() / (1024 * 1024)),
       cpu_millis: availableParallelism() * 1000,
       disk_bytes: this.freeDiskBytes() + this.#diskBytesTaken(),
+      sandboxes: sandboxesByProcesses(),
     };
   }
 

@@ -2,7 +2,7 @@ import { constants, existsSync, mkdirSync, openSync, readdirSync, realpathSync }
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Metric } from '../../base/metrics.ts';
-import { PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
+import { PAUSED_MEMORY_MIB, SANDBOX_SIZE_MIN_MIB } from '../../contract/defaults.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import { connectControl } from '../control-client.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
@@ -151,7 +151,10 @@ export class LocalRuntime implements Runtime {
   /** What the machine's isolation, control groups and networks do without. */
   limitations(): string[] {
     const { isolation, groups, disks, networks } = this.#parts;
-    const of_groups = groups.limitations(isolation.hasUsers());
+    const of_groups = [
+      ...groups.limitations(isolation.hasUsers()),
+      ...groups.shortages(SANDBOX_SIZE_MIN_MIB),
+    ];
     return [...isolation.limitations(), ...of_groups, ...disks.limitations(), ...networks.limitations()];
   }
 

@@ -138,7 +138,7 @@ export async function setSandboxPaused(
     await begin('freeze the processes');
     if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
   };
-  const hold = () => groups.held.bound(sandbox_id, memory_mib, clock);
+  const hold = () => groups.hold(sandbox_id, memory_mib, clock);
   if (!is_paused) {
     await begin('thaw the processes');
     if (record !== null) groups.limit(sandbox_id, record);

@@ -83,7 +83,7 @@ export class SandboxBuilder {
       await begin('pause the copy');
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
       if (paused !== 'done') throw new ApiError('internal_error', "The fork's daemon has died.");
-      const held_mib = await groups.held.bound(spec.sandbox_id, spec.memory_mib, clock);
+      const held_mib = await groups.hold(spec.sandbox_id, spec.memory_mib, clock);
       await begin('record the pause');
       updateRecord(files, { is_paused: true, held_mib });
     });

@@ -226,6 +226,10 @@ function missingWalls(walls: Walls, why: string | null): string[] {
   const { has_users, has_prelude, user_namespace, seccomp_filter } = walls;
   const missing: [boolean, string][] = [
     [isRoot() && !has_users, `sandboxes have no user of their own: ${firstLine(why)}`],
+    [
+      !isRoot() && !has_users,
+      "sandboxes have the manager's user: one may take all that the kernel has of inotify, pipes, message queues and signals for it",
+    ],
     [isRoot() && !has_prelude, "the host's device nodes are not read-only in sandboxes"],
     [!has_prelude, 'one sandbox may take all terminals that this machine has'],
     [user_namespace.length === 0, 'sandboxes have no user namespace'],

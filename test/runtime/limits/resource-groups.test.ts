@@ -64,6 +64,25 @@ describe('the limits of a sandbox', () => {
     expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('150');
   });
 
+  it('leave a paused one what it has, which is charged by its processes, too', async () => {
+    const hierarchy = hierarchies(1);
+    const processes = new MachineShare(4_096, 1_024, { least: 1, most: 4_096 });
+    const groups = ResourceGroups.open({ hierarchy, processes });
+    groups.make('sbx-1', 512);
+    const file = (controller: string, name: string) =>
+      join(hierarchy(controller)?.mount ?? '', 'sandbox-manager', 'sbx-1', name);
+    writeFileSync(file('memory', 'memory.usage_in_bytes'), '1000');
+    writeFileSync(file('memory', 'memory.stat'), '');
+    writeFileSync(file('pids', 'pids.current'), '1200');
+    expect(await groups.hold('sbx-1', 512, systemClock)).toBe(300);
+    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('1520');
+    writeFileSync(file('pids', 'pids.current'), '12');
+    expect(await groups.hold('sbx-1', 512, systemClock)).toBe(128);
+    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('332');
+    groups.limit('sbx-1', LIMITS);
+    expect(readFileSync(file('pids', 'pids.max'), 'utf8')).toBe('1024');
+  });
+
   it('are named where they cannot be held, and the others hold', async () => {
     const some = ResourceGroups.open({ hierarchy: hierarchies(1, ['cpu']) });
     expect(some.limitations(false)).toEqual([

@@ -29,17 +29,15 @@ it('a resume that the daemon refuses leaves the processes frozen', async () => {
   onTestFinished(() => void server.close());
   await new Promise<void>((resolve) => server.listen(files.socket_address, resolve));
   const done: string[] = [];
-  const held = {
-    bound: async () => {
-      done.push('bound');
-      return 100;
-    },
+  const hold = async () => {
+    done.push('hold');
+    return 100;
   };
   const frozen = { thaw: () => done.push('thaw'), freeze: async () => void done.push('freeze') };
   const limit = () => done.push('limit');
-  const groups = { frozen, held, limit } as unknown as ResourceGroups;
+  const groups = { frozen, hold, limit } as unknown as ResourceGroups;
   const resumed = setSandboxPaused(files, false, null, { groups, clock: systemClock });
   await expect(resumed).rejects.toMatchObject({ code: 'outbox_unavailable' });
-  expect(done).toEqual(['limit', 'thaw', 'freeze', 'bound']);
+  expect(done).toEqual(['limit', 'thaw', 'freeze', 'hold']);
   expect(files.readRecord()).toMatchObject({ is_paused: true, held_mib: 100 });
 });

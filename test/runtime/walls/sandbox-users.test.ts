@@ -91,9 +91,11 @@ describe.skipIf(!is_root)(`the user of a sandbox${is_root ? '' : ' (skipped: nee
   it('is missing for a sandbox of an earlier version, which goes on, and whose fork has one', async () => {
     const data_dir = join(scratchFolder(), 'data');
     const machine = { path: pathWithoutUsers(), disks: new SandboxDisks('as before') };
-    const before = await Sandboxes.open('local', data_dir, undefined, {}, undefined, machine);
+    const limits = { node_memory_mib: 1_024 };
+    const before = await Sandboxes.open('local', data_dir, undefined, limits, undefined, machine);
     expect(before.runtime.limitations()).toEqual([
       'sandboxes have no user of their own: not here',
+      'the bandwidth of the disk is not divided: one sandbox may slow it down for all',
       'the disk of sandboxes is not limited: as before',
     ]);
     const consumer = await refusing();
