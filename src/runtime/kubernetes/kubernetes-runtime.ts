@@ -36,7 +36,7 @@ import { PodEgress } from './pod-egress.ts';
 import { isUp } from './pod-state.ts';
 import { Pods } from './pods.ts';
 import { Pool } from './pool.ts';
-import { Records } from './records.ts';
+import { DamagedRecord, Records } from './records.ts';
 import { RunningSandboxes } from './running-sandboxes.ts';
 import { KubernetesBuilder, templateOf } from './sandbox-builder.ts';
 import { KubernetesEnder } from './sandbox-ender.ts';
@@ -261,9 +261,12 @@ export class KubernetesRuntime implements Runtime {
     return this.#claims.ids();
   }
 
-  /** From the record in its volume claim. */
+  /** From the record in its volume claim; null where that is damaged, which `list` tells: others are looked at all the same. */
   async kept(sandbox_id: string): Promise<KeptSandbox | null> {
-    const found = await this.#records.read(sandbox_id);
+    const found = await this.#records.read(sandbox_id).catch((error) => {
+      if (error instanceof DamagedRecord) return null;
+      throw error;
+    });
     if (found === null) return null;
     const { record, claim } = found;
     const is_lost = record.state !== 'creating' && (await this.#running.liveness(sandbox_id)) !== 'alive';

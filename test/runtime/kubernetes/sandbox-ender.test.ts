@@ -7,7 +7,12 @@ import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.t
 import type { VolumeClaim } from '../../../src/runtime/kubernetes/api/objects.ts';
 import { KubernetesRuntime } from '../../../src/runtime/kubernetes/kubernetes-runtime.ts';
 import { claimManifest, secretManifest } from '../../../src/runtime/kubernetes/manifests.ts';
-import { labelsOf, objectName, readerName } from '../../../src/runtime/kubernetes/names.ts';
+import {
+  labelsOf,
+  objectName,
+  RECORD_ANNOTATION,
+  readerName,
+} from '../../../src/runtime/kubernetes/names.ts';
 import { annotationsOf, type KubernetesRecord } from '../../../src/runtime/kubernetes/records.ts';
 import type { Fence, Runtime } from '../../../src/runtime/runtime.ts';
 import { FakeApi, type Odd, refuse } from '../../support/kubernetes/fake-api.ts';
@@ -130,6 +135,16 @@ it.each<[string, Partial<KubernetesRecord>, Map<string, SandboxTemplate>, object
     }).toEqual({ runtime_class: null, image_pull_secret: null, ...read_by });
   },
 );
+
+it('of a sandbox whose record is damaged nothing is kept that could be adopted, and it is still listed', async () => {
+  const { client, manager } = await ended();
+  const runtime = await manager();
+  expect(await runtime.kept(ID)).toMatchObject({ team_id: 'team_1' });
+  const path = client.path('persistentvolumeclaims', NAME);
+  await client.patch(path, { metadata: { annotations: { [RECORD_ANNOTATION]: '{' } } });
+  expect([await runtime.kept(ID), await runtime.list()]).toEqual([null, [ID]]);
+  await expect(runtime.remove(ID)).rejects.toMatchObject({ code: 'internal_error' });
+});
 
 /** Everything of a deletion that reads nothing. */
 async function cleanUp(runtime: Runtime, fence: Fence): Promise<void> {
