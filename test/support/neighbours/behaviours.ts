@@ -5,7 +5,17 @@ const EACH = ['processes', 'terminals', 'asynchronous', 'sockets'];
 
 /** Dealt to them: more than one sandbox's memory would hold. */
 const DEALT = [
-  ...['socket_buffers', 'pipes', 'pipe_buffers', 'inotify', 'watches', 'keys', 'polls', 'locks'],
+  ...[
+    'open_files',
+    'socket_buffers',
+    'pipes',
+    'pipe_buffers',
+    'inotify',
+    'watches',
+    'keys',
+    'polls',
+    'locks',
+  ],
   ...[
     'shared_memory',
     'semaphores',

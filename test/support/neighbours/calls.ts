@@ -16,8 +16,6 @@ const AT_ONCE = 24;
 const FOLLOWERS = 48;
 const UPLOAD = Buffer.alloc(256 * 1024, 'uploaded ');
 const CALL_TIMEOUT_MS = 60_000;
-/** Answers that are told apart, and how much of one. */
-const [ANSWERS_MAX, SHOWN] = [40, 300];
 const REST_MS = 20;
 /** One that is paused takes nothing: few are at a time. */
 const PAUSED = 0.2;
@@ -62,11 +60,8 @@ function verbs() {
           ...(body === undefined ? {} : { body: is_bytes ? body : JSON.stringify(body) }),
           signal: AbortSignal.any([over.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
         });
-        const text = response.status < 500 ? '' : (await response.text()).slice(0, SHOWN);
-        const answer = `${response.status}${text && ` ${method} ${path} ${text}`}`;
-        if (answer in counts || Object.keys(counts).length < ANSWERS_MAX)
-          counts[answer] = (counts[answer] ?? 0) + 1;
-        if (text === '') await response.arrayBuffer();
+        counts[response.status] = (counts[response.status] ?? 0) + 1;
+        await response.arrayBuffer();
       };
       const worker = async () => {
         while (!over.signal.aborted) {

@@ -69,12 +69,14 @@ def threads():
 
 def open_files():
     """In as many processes as can be had, since each has a bound of its own."""
+    descriptors_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     while True:
-        kept = []
+        taken = 0
         try:
             while True:
-                kept.append(os.open("/dev/null", os.O_RDONLY))
-                if len(kept) % 64 == 0:
+                os.open("/dev/null", os.O_RDONLY)
+                taken += 1
+                if taken % 64 == 0:
                     yield True
         except OSError:
             yield False
@@ -82,6 +84,7 @@ def open_files():
             if os.fork() != 0:
                 while True:
                     signal.pause()
+            os.closerange(3, descriptors_max)
         except OSError:
             yield False
 
