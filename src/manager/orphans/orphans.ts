@@ -97,14 +97,18 @@ export class Orphans {
 
   /** Compares what is here with what is recorded. Rejects if either cannot be read. */
   async look(): Promise<void> {
-    const { runtime, clock, hasMoved } = this.#parts;
+    const { runtime, clock, hasMoved, log } = this.#parts;
     this.#has_moved = await hasMoved();
     const now_ms = clock.monotonicMs();
     const strangers = new Map<string, Stranger>();
     for (const sandbox_id of await this.#unrecorded()) {
       const { first_seen_ms = now_ms } = this.#strangers.get(sandbox_id) ?? {};
       const is_orphan = now_ms - first_seen_ms >= MADE_WITHIN_MS || isOld(sandbox_id, clock.wallMs());
-      const kept = await runtime.kept(sandbox_id);
+      const kept = await runtime.kept(sandbox_id).catch((error: Error) => {
+        // One whose record is damaged hides no other.
+        log.warn({ sandbox_id, reason: error.message }, 'what is kept of a sandbox cannot be read');
+        return this.#strangers.get(sandbox_id)?.kept ?? null;
+      });
       if (kept === null) continue;
       if (is_orphan && !this.has(sandbox_id)) await this.#tell(sandbox_id, kept);
       strangers.set(sandbox_id, { first_seen_ms, is_orphan, kept });

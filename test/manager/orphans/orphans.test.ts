@@ -65,6 +65,27 @@ describeOnStores('sandboxes that are here and not recorded', (fresh) => {
     expect(asked[1]).toEqual(['sbx_watched', 'sbx_other']);
   });
 
+  it('are looked at although what is kept of one of them cannot be read', async () => {
+    const { clock, kept, runtime, orphans } = await scene(await fresh());
+    const ids = [1, 2, 3].map((at) => newId('sbx_', clock.wallMs() - 15_000 * at));
+    const [first, , last] = ids as [string, string, string];
+    for (const id of ids) kept.set(id, KEPT);
+    const { kept: usual } = runtime;
+    runtime.kept = async (id) => {
+      if (id === first) throw new SyntaxError('Unexpected end of JSON input');
+      return usual(id);
+    };
+    await orphans.look();
+    expect(ids.map((id) => orphans.has(id))).toEqual([false, true, true]);
+    // What was known of one before is not forgotten.
+    runtime.kept = async (id) => {
+      if (id === last) throw new SyntaxError('Unexpected end of JSON input');
+      return usual(id);
+    };
+    await orphans.look();
+    expect([ids.map((id) => orphans.has(id)), orphans.use().active]).toEqual([[true, true, true], 3]);
+  });
+
   it('are told, counted and cut off once they are older than a claim can take', async () => {
     const { db, clock, kept, closed, orphans } = await scene(await fresh());
     const [old, young] = [newId('sbx_', clock.wallMs() - 15_000), newId('sbx_', clock.wallMs())];
