@@ -12,6 +12,9 @@ export const CHECKED_SYSCALLS = {
   clone: { x64: 56, arm64: 220 },
   clone3: { x64: 435, arm64: 435 },
   personality: { x64: 135, arm64: 92 },
+  prctl: { x64: 157, arm64: 167 },
+  seccomp: { x64: 317, arm64: 277 },
+  setsockopt: { x64: 54, arm64: 208 },
   socket: { x64: 41, arm64: 198 },
   unshare: { x64: 272, arm64: 97 },
 } as const satisfies Record<string, SyscallNumbers>;

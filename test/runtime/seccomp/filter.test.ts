@@ -7,6 +7,7 @@ import { answerOf } from '../../support/runtime/bpf-machine.ts';
 const ALLOWED = 0x7fff0000;
 const NOT_PERMITTED = 0x00050001;
 const NOT_IMPLEMENTED = 0x00050026;
+const INVALID = 0x00050016;
 const I386 = 0x40000003;
 
 describe.each([
@@ -14,9 +15,9 @@ describe.each([
   ['arm64', 0xc00000b7],
 ] as [FilteredMachine, number][])('the filter for %s', (name, machine) => {
   const program = seccompFilter(name) as Buffer;
-  const answer = (number: number, argument = 0) => answerOf(program, { machine, number, argument });
-  const call = (syscall: keyof typeof CHECKED_SYSCALLS, argument = 0) =>
-    answer(CHECKED_SYSCALLS[syscall][name], argument);
+  const answer = (number: number, ...args: number[]) => answerOf(program, { machine, number, args });
+  const call = (syscall: keyof typeof CHECKED_SYSCALLS, ...args: number[]) =>
+    answer(CHECKED_SYSCALLS[syscall][name], ...args);
   const denied = Object.entries(DENIED_SYSCALLS).flatMap(([syscall, { [name]: number }]) =>
     number === null ? [] : [{ syscall, number }],
   );
@@ -49,6 +50,22 @@ describe.each([
       expect(call('unshare', bit | 0x400)).toBe(NOT_PERMITTED);
     }
     expect(call('unshare', 0x80)).toBe(NOT_PERMITTED);
+  });
+
+  it('has no filters for what is inside, as a kernel without them', () => {
+    expect(call('prctl', 22, 2)).toBe(INVALID);
+    expect(call('seccomp', 1, 0)).toBe(INVALID);
+    for (const option of [26, 50, 51, 52]) expect(call('setsockopt', 5, 1, option)).toBe(NOT_PERMITTED);
+    const values = fc.nat(0xffffffff);
+    const others = fc.tuple(fc.nat(60), fc.nat(60), values);
+    fc.assert(
+      fc.property(others, ([one, two, three]) => {
+        if (one !== 22 || two !== 2) expect(call('prctl', one, two, three)).toBe(ALLOWED);
+        if (one !== 1) expect(call('seccomp', one, two, three)).toBe(ALLOWED);
+        if (two !== 1 || ![26, 50, 51, 52].includes(three % 64))
+          expect(call('setsockopt', one, two, three % 64)).toBe(ALLOWED);
+      }),
+    );
   });
 
   it('allows the plain personalities alone', () => {

@@ -209,6 +209,10 @@ describe('the filter of system calls', () => {
     const calls = [...denied, `${CHECKED_SYSCALLS.personality[MACHINE]},4`, CHECKED_SYSCALLS.clone3[MACHINE]];
     const errors = await output(`python3 -c '${CALLS}' ${calls.join(' ')}`);
     expect(errors.split('\n').map(Number)).toEqual([1, 1, 1, 1, 1, 1, 1, 38]);
+    const { prctl, seccomp, setsockopt } = CHECKED_SYSCALLS;
+    const filters = [`${prctl[MACHINE]},22,2`, `${seccomp[MACHINE]},1`, `${setsockopt[MACHINE]},0,1,26`];
+    const refused = await output(`python3 -c '${CALLS}' ${filters.join(' ')}`);
+    expect(refused.split('\n').map(Number)).toEqual([22, 22, 1]);
     expect(await output('unshare --mount true 2>&1 || echo refused')).toContain('refused');
   });
 

@@ -2,15 +2,16 @@
 export interface SeenCall {
   machine: number;
   number: number;
-  argument?: number;
+  /** The first ones; the others are 0. */
+  args?: number[];
 }
 
 /** Runs a classic BPF program as the kernel does and returns its answer. Throws for what the kernel refuses to load. */
-export function answerOf(program: Buffer, { machine, number, argument = 0 }: SeenCall): number {
+export function answerOf(program: Buffer, { machine, number, args = [] }: SeenCall): number {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number >>> 0, 0);
   data.writeUInt32LE(machine, 4);
-  data.writeUInt32LE(argument >>> 0, 16);
+  for (const [index, value] of args.entries()) data.writeUInt32LE(value >>> 0, 16 + index * 8);
   let accumulator = 0;
   for (let at = 0; at < program.length / 8; at += 1) {
     const code = program.readUInt16LE(at * 8);
