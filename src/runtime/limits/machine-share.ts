@@ -16,6 +16,9 @@ const PROCESSES_NEEDED = 64;
 /** Of a paused sandbox beside those that it has: its daemon starts processes for files of two accounts. */
 export const PAUSED_PROCESSES = 320;
 const OPEN_FILES = '/proc/sys/fs/file-max';
+const PROCESS_NUMBERS = '/proc/sys/kernel/pid_max';
+/** The kernel takes no more. */
+const PROCESS_NUMBERS_MOST = 4_194_304;
 /** What a file costs that is opened at least; 220 were measured. */
 const OPEN_FILE_BYTES = 160;
 /** Each may need some; nobody works at more. */
@@ -68,11 +71,31 @@ export function sandboxesByProcesses({ all } = processShare(null)): number | nul
   return all === null ? null : Math.floor(all / PROCESSES_NEEDED);
 }
 
+/** Process numbers of the machine, of which its sandboxes have a part, so that as many of this memory as the node holds have the least each. */
+function numbersFor(share: MachineShare, memory_mib: number): number | null {
+  const wanted = share.wantedFor(memory_mib);
+  return wanted === null ? null : Math.ceil(wanted / PROCESSES_PART);
+}
+
+/**
+ * Has the machine number its processes as far as all sandboxes of this memory that the node holds need it, where this
+ * program may, as systemd does it further. They are still bounded by `kernel.threads-max`. Gives the shares as they are then.
+ * Source: proc_sys_kernel(5).
+ */
+export function raiseProcessNumbers(
+  node_memory_mib: number | null,
+  memory_mib: number,
+  file = PROCESS_NUMBERS,
+): MachineShare {
+  const numbers = numbersFor(processShare(node_memory_mib), memory_mib);
+  if (numbers !== null) raise(file, Math.min(numbers, PROCESS_NUMBERS_MOST));
+  return processShare(node_memory_mib);
+}
+
 /** A phrase where sandboxes of this memory, as many as the node holds, have not the least of process numbers each; else null. */
 export function processShortage(share: MachineShare, memory_mib: number): string | null {
-  const wanted = share.wantedFor(memory_mib);
-  if (wanted === null) return null;
-  const numbers = Math.ceil(wanted / PROCESSES_PART);
+  const numbers = numbersFor(share, memory_mib);
+  if (numbers === null) return null;
   return `many sandboxes together may take all process numbers that are theirs: set kernel.pid_max and kernel.threads-max to ${numbers} at least`;
 }
 
@@ -82,11 +105,17 @@ export function processShortage(share: MachineShare, memory_mib: number): string
  */
 export function raiseOpenFiles(node_memory_mib: number | null, file = OPEN_FILES): string | null {
   const wanted = Math.ceil(((node_memory_mib ?? totalmem() / MIB) * MIB) / OPEN_FILE_BYTES);
+  if (raise(file, wanted)) return null;
+  return `one sandbox may take all open files that this machine has: set fs.file-max to ${wanted} at least`;
+}
+
+/** Raises a setting of the kernel that is lower; false where this program must not. */
+function raise(file: string, wanted: number): boolean {
   try {
     if (Number(readFileSync(file, 'utf8')) < wanted) writeFileSync(file, String(wanted));
-    return null;
+    return true;
   } catch {
-    return `one sandbox may take all open files that this machine has: set fs.file-max to ${wanted} at least`;
+    return false;
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { type Hierarchy, hierarchyOf, unifiedMountPoint } from '../../base/linux/cgroup.ts';
 import { systemErrorWords } from '../../base/linux/errno.ts';
+import { SANDBOX_SIZE_MIN_MIB } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { makeParentGroup, removeGroup } from './control-group.ts';
 import { FrozenGroups } from './frozen-groups.ts';
@@ -10,9 +11,9 @@ import { HeldMemory } from './held-memory.ts';
 import {
   type MachineShare,
   PAUSED_PROCESSES,
-  processShare,
   processShortage,
   raiseOpenFiles,
+  raiseProcessNumbers,
   socketShare,
   terminalShare,
 } from './machine-share.ts';
@@ -113,7 +114,7 @@ export class ResourceGroups {
   /** Prepares the hierarchies. Never throws. */
   static open({
     node_memory_mib = null,
-    processes = processShare(node_memory_mib),
+    processes = raiseProcessNumbers(node_memory_mib, SANDBOX_SIZE_MIN_MIB),
     hierarchy = hierarchyOf,
     parent = PARENT,
   }: ResourceGroupOptions = {}): ResourceGroups {

@@ -6,6 +6,7 @@ import {
   processShare,
   processShortage,
   raiseOpenFiles,
+  raiseProcessNumbers,
   sandboxesByProcesses,
   terminalShare,
 } from '../../../src/runtime/limits/machine-share.ts';
@@ -54,6 +55,26 @@ it('open files are as many as memory pays for, or that is told', () => {
   expect(raiseOpenFiles(1_024, join(scratchFolder(), 'none'))).toMatch(
     /set fs.file-max to 6710887 at least$/,
   );
+});
+
+it('process numbers are as many as the smallest sandboxes need that memory holds', () => {
+  const file = join(scratchFolder(), 'pid_max');
+  const { all } = processShare(null);
+  const wanted = all === null ? 0 : all + 1;
+  for (const [before, after] of [
+    [wanted - 1, Math.ceil(wanted / 0.75)],
+    [4_194_304, 4_194_304],
+  ]) {
+    writeFileSync(file, `${before}`);
+    // One sandbox for each 512 of them, and one more.
+    const share = raiseProcessNumbers((Math.ceil(wanted / 512) + 1) * 128, 128, file);
+    expect(Number(readFileSync(file, 'utf8'))).toBeGreaterThanOrEqual(after as number);
+    expect(share.all).toBe(all);
+  }
+  writeFileSync(file, '1000');
+  raiseProcessNumbers(128, 128, file);
+  expect(readFileSync(file, 'utf8')).toBe('1000');
+  expect(raiseProcessNumbers(1_000_000, 128, join(scratchFolder(), 'none')).all).toBe(all);
 });
 
 it('a machine that does not say how much it has divides nothing', () => {
