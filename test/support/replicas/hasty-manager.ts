@@ -14,7 +14,6 @@ const HASTY: [file: string, constant: string, value: string][] = [
   ['manager/sandboxes/housekeeping.ts', 'RENEW_MS', '250'],
   ['manager/sandboxes/housekeeping.ts', 'WATCH_MS', '500'],
   ['manager/sandboxes/housekeeping.ts', 'RECOVERY_MS', '200'],
-  ['manager/usage/meter.ts', 'BEAT_MS', '500'],
   ['manager/outbox/endpoints.ts', 'POLL_MS', '250'],
   ['manager/outbox/replica-lease.ts', 'ATTEMPT_LEASE_MS', '600'],
   ['contract/defaults.ts', 'OUTBOX_LEASE_MS', '1_200'],
