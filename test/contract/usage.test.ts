@@ -6,5 +6,6 @@ it('tells the unit of each window type', () => {
     ['sandbox.runtime_mib_milliseconds', 'mib_milliseconds'],
     ['sandbox.egress_bytes', 'bytes'],
     ['sandbox.ingress_bytes', 'bytes'],
+    ['sandbox.transfer_bytes', 'bytes'],
   ]);
 });

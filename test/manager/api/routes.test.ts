@@ -31,6 +31,7 @@ it('describes every route with its parameters, its body and the scope that it ne
     'delete /api/v1/sandboxes/{sandbox_id}/processes/{process_id}',
     'delete /internal/v1/teams/{team_id}/quotas/{dimension}',
     'get /api/v1/events',
+    'get /api/v1/node',
     'get /api/v1/quotas',
     'get /api/v1/quotas/{dimension}',
     'get /api/v1/sandboxes',
