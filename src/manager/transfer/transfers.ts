@@ -5,7 +5,8 @@ import type { Log } from '../../base/log.ts';
 import { Counter, type Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { TransferWay } from '../../contract/transfer.ts';
+import { TRANSFER_WAYS, type TransferWay } from '../../contract/transfer.ts';
+import type { PerDirection } from '../../network/directions.ts';
 import type { Carrier } from '../../runtime/egress/carrier.ts';
 import { ConnectError } from '../../webhook/attempt-error.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
@@ -76,6 +77,7 @@ export class Transfers implements Carrier, OutboxCharge {
   constructor(parts: TransferParts) {
     this.#parts = parts;
     this.#looked_ms = parts.clock.wallMs();
+    for (const way of TRANSFER_WAYS) this.#tell(way, { egress: 0, ingress: 0 });
   }
 
   /**
@@ -203,15 +205,14 @@ export class Transfers implements Carrier, OutboxCharge {
     this.#note(way, sandbox, { egress, ingress }, now_ms);
   }
 
-  #note(
-    way: TransferWay,
-    sandbox: CarriedFor,
-    { egress, ingress }: { egress: number; ingress: number },
-    now_ms: number,
-  ): void {
+  #note(way: TransferWay, sandbox: CarriedFor, bytes: PerDirection<number>, now_ms: number): void {
+    this.#tell(way, bytes);
+    if (this.#parts.windows) this.#book.add(sandbox, bytes.egress + bytes.ingress, this.#looked_ms, now_ms);
+  }
+
+  #tell(way: TransferWay, { egress, ingress }: PerDirection<number>): void {
     this.#bytes.add([way, 'egress'], egress);
     this.#bytes.add([way, 'ingress'], ingress);
-    if (this.#parts.windows) this.#book.add(sandbox, egress + ingress, this.#looked_ms, now_ms);
   }
 
   async #keep(): Promise<void> {
