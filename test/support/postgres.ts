@@ -6,6 +6,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from './free-port.ts';
 
+/** A database after hundreds of rounds. */
+const DUMP_BYTES_MAX = 256 * 1024 * 1024;
+
 /** PostgreSQL refuses to run as root: then it runs as the user that its package brings. */
 const USER = 'postgres';
 const PASSWORD = 'postgres';
@@ -91,7 +94,9 @@ export class PostgresServer {
   /** Copies a database of another server, by dump and restore; gives the copy's URL. */
   async restored(url: string): Promise<string> {
     const copy = await this.database();
-    const dump = execFileSync(join(this.#programs, 'pg_dump'), ['--no-owner', url]);
+    const dump = execFileSync(join(this.#programs, 'pg_dump'), ['--no-owner', url], {
+      maxBuffer: DUMP_BYTES_MAX,
+    });
     execFileSync(join(this.#programs, 'psql'), ['--quiet', '--set', 'ON_ERROR_STOP=1', copy], {
       input: dump,
       stdio: ['pipe', 'ignore', 'inherit'],

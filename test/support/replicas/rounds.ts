@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '../postgres.ts';
@@ -6,6 +6,7 @@ import { RedisServer } from '../redis.ts';
 import { buildHastyManager } from './hasty-manager.ts';
 import { Lane, type LaneRuntime } from './lane.ts';
 import { removeTraces, tracesIn } from './machine.ts';
+import type { Replica } from './replica.ts';
 import { playRound, type RoundReport, type RoundSize } from './round.ts';
 
 const PASSWORD = 'of-this-test';
@@ -39,13 +40,8 @@ export async function playRounds({ seeds, lanes, repeat, ...size }: Rounds): Pro
       console.log(line);
       if (problems.length === 0) continue;
       const log = join(tmpdir(), `sandboxd-round-${seed}.log`);
-      writeFileSync(
-        log,
-        lane.replicas
-          .map((replica) => `${replica.name}\n${JSON.stringify([...replica.refusals])}\n${replica.log}`)
-          .join('\n'),
-      );
-      broken.push(`${line}\nwhat the replicas logged: ${log}; repeat it: ${repeat(seed)}`);
+      writeFileSync(log, [...lane.replicas.map(loggedBy), ...sandboxesIn(lane)].join('\n'));
+      broken.push(`${line}\nwhat replicas and daemons logged: ${log}; repeat it: ${repeat(seed)}`);
       await abandon(lane);
       lane = await Lane.open({ postgres, redis, program }, runtime);
     }
@@ -84,6 +80,21 @@ function interrupted(seed: number, error: Error): RoundReport {
 }
 
 /** Ends a lane whose round did not hold, with everything that is left of its sandboxes. */
+function loggedBy({ name, refusals, log }: Replica): string {
+  return `${name}\n${JSON.stringify([...refusals])}\n${log}`;
+}
+
+/** What there is of each sandbox that has a directory: its record, and what its daemon has logged. */
+function sandboxesIn({ data_dir }: Lane): string[] {
+  const ids = readdirSync(data_dir).filter((name) => name.startsWith('sbx_'));
+  return ids.flatMap((id) =>
+    ['sandbox.json', 'daemon.log'].map((name) => {
+      const file = join(data_dir, id, name);
+      return `${id} ${name}\n${existsSync(file) ? readFileSync(file, 'utf8') : 'is not there'}`;
+    }),
+  );
+}
+
 async function abandon(lane: Lane): Promise<void> {
   for (const replica of lane.replicas) await replica.kill();
   removeTraces(lane.data_dir, tracesIn(lane.data_dir, []));
