@@ -87,14 +87,15 @@ export class SettleWhenQuiet {
 
 /**
  * Collects all garbage of this thread, and code that was needed once, in about 20 ms. Both flags have their defaults again
- * afterwards, because code that was compiled ahead is accepted with these alone.
+ * afterwards, because code that was compiled ahead is accepted with these alone. Flags are one for all threads: where
+ * another one has taken them back meanwhile, nothing is collected.
  */
 export function collectOnce(): void {
   setFlagsFromString('--expose-gc');
   // The parser of responses would be compiled again, by the optimising compiler this time: see `response-parser.ts`.
   setFlagsFromString('--no-flush-liftoff-code');
-  const collect: (options: object) => void = runInNewContext('gc');
-  collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
+  const collect: ((options: object) => void) | undefined = runInNewContext('globalThis.gc');
+  collect?.({ type: 'major', flavor: 'last-resort', execution: 'sync' });
   setFlagsFromString('--flush-liftoff-code');
   setFlagsFromString('--no-expose-gc');
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { Script } from 'node:vm';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import {
   collectOnce,
@@ -32,6 +34,14 @@ describe('a collection', () => {
     const cachedData = new Script(source).createCachedData();
     collectOnce();
     expect(new Script(source, { cachedData }).cachedDataRejected).toBe(false);
+  });
+
+  it('ends no thread whose flags another one takes back, which has just collected as well', async () => {
+    const program = `for (;;) require('node:v8').setFlagsFromString('--no-expose-gc')`;
+    const other = new Worker(program, { eval: true });
+    await once(other, 'online');
+    for (let i = 0; i < 50; i++) collectOnce();
+    await other.terminate();
   });
 });
 
