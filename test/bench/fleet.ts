@@ -80,9 +80,11 @@ export const fleet: Benchmark = {
 async function managerOn(bench: Bench, url: string): Promise<ManagerProgram> {
   const options = ['--listen', '127.0.0.1:0', '--runtime', 'none', '--database', url];
   const key = ['--secret-key-file', join(FOLDERS.get(url) ?? place(bench, url), 'key')];
-  return ManagerProgram.start([...options, ...key], undefined, {
+  const manager = await ManagerProgram.start([...options, ...key], undefined, {
     program: join(DIST, 'sandbox-manager.cjs'),
   });
+  bench.onEnd(() => manager.end('SIGTERM'));
+  return manager;
 }
 
 /** Where the key of each database is. */
