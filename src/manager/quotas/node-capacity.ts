@@ -1,4 +1,5 @@
 import { PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
+import type { NodeLimits } from '../../contract/node.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { SandboxNode } from '../../runtime/runtime.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
@@ -25,9 +26,6 @@ const DISK_SHARES = 10;
 /** With less of the disk free the node takes no sandbox, whatever its budget. */
 const DISK_FREE_MIN_MIB = 64;
 
-/** A budget with every part set; null is unlimited. */
-type Budget = { readonly [Part in keyof NodeBudget]: number | null };
-
 /** The parts of which teams have shares, with the least that a sandbox keeps of it: no share is less. */
 const SHARED = { disk_mib: DISK_MIN_MIB, memory_mib: PAUSED_MEMORY_MIB } as const;
 
@@ -49,7 +47,7 @@ interface Asked {
  */
 export class NodeCapacity {
   /** What all sandboxes may take. */
-  readonly budget: Budget;
+  readonly budget: NodeLimits;
   /** `--team-share`, in percent. */
   readonly team_share: number;
   /** What is on the node that no row knows. */

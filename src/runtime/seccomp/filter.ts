@@ -105,9 +105,9 @@ function deniedBits(bits: number): Instruction[] {
 }
 
 function deniedValue(value: number, answer = NOT_PERMITTED): Instruction[] {
-  return [skipUnless(JUMP_IF_EQUAL, value, 1), answer, ALLOW];
+  return [...ifEqual(value, [answer]), ALLOW];
 }
 
 function allowedValues(values: number[]): Instruction[] {
-  return [...values.flatMap((value) => [skipUnless(JUMP_IF_EQUAL, value, 1), ALLOW]), NOT_PERMITTED];
+  return [...values.flatMap((value) => ifEqual(value, [ALLOW])), NOT_PERMITTED];
 }
