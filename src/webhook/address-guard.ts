@@ -1,3 +1,4 @@
+import { EMBEDDING_IPV6, NON_PUBLIC_IPV4, NON_PUBLIC_IPV6, PUBLIC_IPV6 } from '../contract/address-ranges.ts';
 import {
   AddressRanges,
   type Cidr,
@@ -17,41 +18,13 @@ const ranges = (...texts: string[]): AddressRanges =>
     }),
   );
 
-/** IPv4 ranges that hold no public hosts. Source: IANA's registry of special purpose addresses. */
-const REFUSED_IPV4 = ranges(
-  '0.0.0.0/8', // this network, unspecified
-  '10.0.0.0/8', // private
-  '100.64.0.0/10', // shared, and a cloud's metadata
-  '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // a cloud's metadata, in public clothes
-  '169.254.0.0/16', // link-local, and metadata
-  '172.16.0.0/12', // private
-  '192.0.0.0/24', // protocol assignments
-  '192.0.2.0/24', // documentation
-  '192.88.99.0/24', // relays of 6to4
-  '192.168.0.0/16', // private
-  '198.18.0.0/15', // benchmarks
-  '198.51.100.0/24', // documentation
-  '203.0.113.0/24', // documentation
-  '224.0.0.0/4', // multicast
-  '240.0.0.0/4', // reserved, broadcast
-);
-
-/** The range of public hosts; everything outside is loopback, link-local, unique local, multicast or reserved. */
-const PUBLIC_IPV6 = ranges('2000::/3');
-
-const REFUSED_IPV6 = ranges(
-  '2001::/23', // protocol assignments, Teredo
-  '2001:db8::/32', // documentation
-  '3fff::/20', // documentation
-);
-
-/** IPv6 ranges whose addresses lead to the IPv4 address in them, `above_end_bits` above their end. */
-const EMBEDDING = [
-  { range: ranges('::ffff:0:0/96'), above_end_bits: 0 },
-  { range: ranges('64:ff9b::/96'), above_end_bits: 0 },
-  { range: ranges('2002::/16'), above_end_bits: 80 },
-];
+const REFUSED_IPV4 = ranges(...NON_PUBLIC_IPV4);
+const REFUSED_IPV6 = ranges(...NON_PUBLIC_IPV6);
+const ADMITTED_IPV6 = ranges(PUBLIC_IPV6);
+const EMBEDDING = EMBEDDING_IPV6.map(({ range, above_end_bits }) => ({
+  range: ranges(range),
+  above_end_bits,
+}));
 
 /** How ISATAP's interface identifiers begin, without and with the universal bit. */
 const ISATAP = [
@@ -95,7 +68,7 @@ export class AddressGuard {
     if (address.family === 'ipv4') return !REFUSED_IPV4.contains(address);
     const embedding = EMBEDDING.find(({ range }) => range.contains(address));
     if (embedding) return this.#allows(embeddedIPv4(address, embedding.above_end_bits));
-    if (!PUBLIC_IPV6.contains(address) || REFUSED_IPV6.contains(address)) return false;
+    if (!ADMITTED_IPV6.contains(address) || REFUSED_IPV6.contains(address)) return false;
     const [first, second] = groupsOf(address).slice(4);
     const is_isatap = ISATAP.some(([high, low]) => high === first && low === second);
     return !is_isatap || this.#allows(embeddedIPv4(address, 0));

@@ -222,7 +222,7 @@ describe.skipIf(problem !== null)(`a metered sandbox${why}`, () => {
   it('reaches what is allowed', async () => {
     const node = await TestNode.start(onTestFinished);
     await node.network.stop();
-    node.network = node.runtime([`${NODE.ipv4}/32`, '2001:db8:1::1/128']);
+    node.network = node.runtime([`${NODE.ipv4}/32`, `${NODE.ipv6}/128`]);
     await node.network.start();
     await node.topology.serve(node.topology.node);
     const sandbox = await node.sandbox();

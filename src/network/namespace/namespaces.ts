@@ -29,10 +29,7 @@ const TEAMS = /"(vsbx\d+)" : (0x[0-9a-f]+)/g;
 /** The options of the namespaces. */
 export interface NamespaceOptions {
   group: NodeGroup;
-  /**
-   * `--allow-sandbox-cidr`: ranges that sandboxes may reach although they belong to the node or to another sandbox, or
-   * are link-local.
-   */
+  /** `--allow-sandbox-cidr`: ranges that sandboxes may reach although they are not public; see `allowedRanges`. */
   allowed_cidrs: readonly string[];
   /** The named namespace that plays the node; null: the one of this process. */
   node_namespace: string | null;

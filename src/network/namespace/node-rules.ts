@@ -7,16 +7,11 @@ import {
   flowTimeouts,
 } from '../flows/flow-rules.ts';
 import { LINK_PATTERN, type Link, SANDBOX_CIDRS } from './addresses.ts';
+import { allowedRanges, METADATA_MATCHES, NON_PUBLIC_MATCHES } from './closed-addresses.ts';
 import type { NodeGroup } from './node-group.ts';
 import { lines } from './texts.ts';
 
 /** The input of `nft` on the node. */
-
-/** Cloud metadata services, which hand out the machine's secrets, beyond the link-local addresses. */
-const METADATA = {
-  ipv4: ['100.100.100.200', '168.63.129.16', '192.0.0.192'],
-  ipv6: ['fd00:ec2::254', 'fd20:ce::254'],
-};
 
 /** The verdict that blocks a packet and notifies its sender. */
 const REJECT = 'reject with icmpx type admin-prohibited';
@@ -92,8 +87,10 @@ export function nodeRulesText(rules: NodeRules): string {
         `iifname != "${LINK_PATTERN}" ct status dnat ct state new jump flows_to`,
         `iifname != "${LINK_PATTERN}" ct status dnat accept`,
         `${to_sandbox} ${REJECT}`,
-        `ip daddr { 169.254.0.0/16, ${METADATA.ipv4.join(', ')} } ${REJECT}`,
-        `ip6 daddr { fe80::/10, ${METADATA.ipv6.join(', ')} } ${REJECT}`,
+        ...METADATA_MATCHES.map((match) => `${match} ${REJECT}`),
+        'ip daddr @allowed4 accept',
+        'ip6 daddr @allowed6 accept',
+        ...NON_PUBLIC_MATCHES.map((match) => `${match} ${REJECT}`),
       ],
     ],
     [
@@ -105,7 +102,8 @@ export function nodeRulesText(rules: NodeRules): string {
       ],
     ],
   ];
-  const replaced = { allowed: allowed_cidrs, dns: name_servers };
+  const { named, wide } = allowedRanges(allowed_cidrs);
+  const replaced = { named, allowed: wide, dns: name_servers };
   return lines(
     `add table ${table}${commentOf(group)}`,
     `add set ${table} ipv4 { type ifname . ipv4_addr; }`,
@@ -142,8 +140,8 @@ function commentOf({ data_dir }: NodeGroup): string {
 }
 
 const EXCEPTIONS = [
-  'ip daddr @allowed4 accept',
-  'ip6 daddr @allowed6 accept',
+  'ip daddr @named4 accept',
+  'ip6 daddr @named6 accept',
   `ip daddr @dns4 ${DNS} accept`,
   `ip6 daddr @dns6 ${DNS} accept`,
 ];

@@ -13,7 +13,7 @@ describe("a group's rules on the node", () => {
       links: [linkOf(300)],
       teams: new Map([['vsbx300', 7]]),
       flows: { bounds: flowBounds(1_000), has_timeouts: true },
-      allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'],
+      allowed_cidrs: ['10.0.0.0/8', 'fd00::/8', '10.251.2.0/24', '169.254.1.1/32'],
       name_servers: ['192.0.2.53'],
       local_name_server: null,
     });
@@ -22,6 +22,10 @@ describe("a group's rules on the node", () => {
     expect(text).toContain(`add element inet ${group.table} ipv4 { "vsbx300" . 10.251.2.89 }`);
     expect(text).toContain(`add element inet ${group.table} teams { "vsbx300" : 7 }`);
     expect(text).toContain(`add element inet ${group.table} allowed4 { 10.0.0.0/8 }`);
+    expect(text).toContain(`add element inet ${group.table} allowed6 { 64:ff9b::a00:0/104 }`);
+    expect(text).toContain(`add element inet ${group.table} allowed6 { 2002:a00:0::/24 }`);
+    expect(text).toContain(`add element inet ${group.table} named4 { 10.251.2.0/24 }`);
+    expect(text).toContain(`add element inet ${group.table} named4 { 169.254.1.1/32 }`);
     expect(text).toContain(`add element inet ${group.table} allowed6 { fd00::/8 }`);
     expect(text).toContain(`add element inet ${group.table} dns4 { 192.0.2.53 }`);
   });

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { NON_PUBLIC_IPV4 } from '../../../src/contract/address-ranges.ts';
 import type {
   LabelSelector,
   NetworkPeer,
@@ -35,6 +36,10 @@ it('the manifests let a sandbox with block-all send nothing, and any other what 
       .map(({ metadata, spec }) => [metadata.name, spec.egress?.length ?? 0]);
   expect(out(LABELS)).toEqual([['sandboxes-block-all', 0]]);
   expect(out(PLAIN)).toEqual([['sandboxes-allow-all', 2]]);
+  const blocks = policies.flatMap(({ spec }) => spec.egress ?? []).flatMap(({ to }) => to ?? []);
+  expect(blocks.flatMap(({ ipBlock }) => ipBlock ?? [])).toEqual([
+    { cidr: '0.0.0.0/0', except: NON_PUBLIC_IPV4 },
+  ]);
   const into = policies.filter(
     ({ spec }) => selects(spec.podSelector, LABELS) && spec.policyTypes?.includes('Ingress'),
   );

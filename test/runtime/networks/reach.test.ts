@@ -36,6 +36,11 @@ const FORGED = (type: string) => `timeout 3 perl -MSocket -e '
 const SOCKET = (family: number, type: number, protocol: number) =>
   `perl -e 'socket(my $s, ${family}, ${type}, ${protocol}) or die "$!\\n"; print "opened\\n"'`;
 
+/** Addresses outside that are not public, in every form; ISATAP is none of a range. */
+const PRIVATE_IPV4 = ['10.20.0.2', '172.16.0.2', '192.168.0.2', '100.64.0.2', '198.18.0.2'];
+const PRIVATE_IPV6 = ['fd12::2', 'fec0::2', '2001::2', '2001:db8::2', '64:ff9b::ac10:2', '2002:c0a8:2::2'];
+const LEADING_TO_ALLOWED = ['64:ff9b::a14:2', '2002:a14:2::2'];
+
 /** Sends to three addresses that it takes for its link's own, to three groups, and then to the outside. */
 const ON_LINK = `perl -MSocket -e '
   for my $to (["9.9.9.1", 1], ["9.9.9.2", 1], ["9.9.9.3", 1], ["224.1.1.1", 0], ["224.1.1.2", 0], ["${OUTSIDE.ipv4}", 0]) {
@@ -128,6 +133,47 @@ describe.skipIf(problem !== null)(`from inside a sandbox with a metered network$
     );
     expect(outcomes.flat()).toEqual([]);
     expect(await node.connect(id, OUTSIDE.ipv4, 7_000)).toBe('connected');
+  });
+
+  it('private networks are closed, and a range opens them, but neither the node nor other sandboxes', async () => {
+    const node = await MeteredNode.open({ allowed_cidrs: ['10.0.0.0/8', 'fd00::/8'] });
+    const { topology } = node;
+    const held = [...PRIVATE_IPV4, ...PRIVATE_IPV6, ...LEADING_TO_ALLOWED, 'fd00:ec2::254'];
+    for (const address of held) runSync('ip', '-n', topology.outside, 'address', 'add', address, 'dev', 'lo');
+    runSync('ip', '-n', topology.node, 'address', 'add', '10.30.0.1', 'dev', 'lo');
+    await topology.traffic(topology.node, 'listen', 7_100).next();
+    const [id, other] = [await node.create('sbx-1'), await node.create('sbx-2')];
+    await node.sandboxes.ask(other, 'POST', '/processes', {
+      shell:
+        "perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,0);bind(S,sockaddr_in(7000,INADDR_ANY));listen(S,9);sleep 60'",
+    });
+    const { sandbox, node: gateway } = await node.linkOf(other);
+    const opened = ['10.20.0.2', 'fd12::2', '::ffff:10.20.0.2', ...LEADING_TO_ALLOWED];
+    const closed = [
+      ...PRIVATE_IPV4,
+      ...PRIVATE_IPV6,
+      '::ffff:172.16.0.2',
+      'fd00:ec2::254',
+      sandbox.ipv4,
+      sandbox.ipv6,
+    ]
+      .filter((address) => !opened.includes(address))
+      .map((address): [string, number] => [address, 7_000]);
+    const on_node: [string, number][] = [NODE.ipv4, '10.30.0.1', gateway.ipv4, gateway.ipv6].map((host) => [
+      host,
+      7_100,
+    ]);
+    const results = await Promise.all([
+      ...opened.map(async (host) => [host, await node.connect(id, host, 7_000)]),
+      ...[...closed, ...on_node].map(async ([host, port]) => {
+        const result = await node.connect(id, host, port);
+        return [host, REFUSED_BY_NODE.test(result) ? 'refused' : result];
+      }),
+    ]);
+    expect(Object.fromEntries(results)).toEqual({
+      ...Object.fromEntries(opened.map((host) => [host, 'connected'])),
+      ...Object.fromEntries([...closed, ...on_node].map(([host]) => [host, 'refused'])),
+    });
   });
 
   it("no place is taken in the node's table of neighbours", async () => {

@@ -7,10 +7,10 @@ import type { Readable } from 'node:stream';
 /** Where the programs of an administrator are, too. */
 const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
-/** The addresses of the peers outside. */
-export const OUTSIDE = { ipv4: '198.51.100.2', ipv6: '2001:db8:1::2' };
+/** The addresses of the peers outside, which count as public. */
+export const OUTSIDE = { ipv4: '198.51.99.2', ipv6: '2620:0:1::2' };
 /** The node's address towards them. */
-export const NODE = { ipv4: '198.51.100.1', ipv6: '2001:db8:1::1' };
+export const NODE = { ipv4: '198.51.99.1', ipv6: '2620:0:1::1' };
 
 const TRAFFIC = join(import.meta.dirname, 'traffic.ts');
 const DNS_SERVER = join(import.meta.dirname, 'dns-server.ts');

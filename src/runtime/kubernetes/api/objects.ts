@@ -86,7 +86,7 @@ export interface NetworkPolicy extends KubernetesObject {
     podSelector: LabelSelector;
     policyTypes?: string[];
     ingress?: { from?: NetworkPeer[] | null }[];
-    egress?: object[];
+    egress?: { to?: NetworkPeer[] | null }[];
   };
 }
 
