@@ -24,7 +24,14 @@ import { Quotas } from './quotas/quotas.ts';
 import { Claims } from './sandboxes/claims.ts';
 import { Deletions } from './sandboxes/deletion.ts';
 import { Forks } from './sandboxes/forks.ts';
-import { expiryJob, purgeJob, RecoveryJob, renewalJob, watchJob } from './sandboxes/housekeeping.ts';
+import {
+  comparisonJob,
+  expiryJob,
+  purgeJob,
+  RecoveryJob,
+  renewalJob,
+  watchJob,
+} from './sandboxes/housekeeping.ts';
 import { HousekeepingStore } from './sandboxes/housekeeping-store.ts';
 import { IdempotencyStore } from './sandboxes/idempotency-store.ts';
 import { OperationRecovery } from './sandboxes/operation-recovery.ts';
@@ -134,6 +141,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
     uses: new Uses(clock, new UseStore(database)),
     housekeeping,
     operations,
+    operation_recovery,
     deletions,
     claims: new Claims(services, operations, operation_recovery, keys),
     sandboxes: new Sandboxes(services, transitions),
@@ -161,6 +169,7 @@ export function makeSchedule(parts: Parts): Schedule {
     clock_watch,
     orphans,
     operations,
+    operation_recovery,
     uses,
     keys,
     recovery,
@@ -178,6 +187,7 @@ export function makeSchedule(parts: Parts): Schedule {
     expiryJob(parts),
     uses,
     watchJob(services, housekeeping),
+    comparisonJob(services, housekeeping, operation_recovery),
     orphans.job(),
     networkJob(services.runtime.networks, services.log),
     purgeJob(services, housekeeping, keys),

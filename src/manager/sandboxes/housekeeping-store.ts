@@ -8,8 +8,8 @@ import type { LeasedOperation, ManagedSandboxRow } from './sandbox-store.ts';
 export type OperationInProgress = LeasedOperation &
   Pick<ManagedSandboxRow, 'operation_owner'> & { left_ms: number };
 
-/** A running or paused sandbox, and the operation in progress. */
-export type UpSandbox = Pick<ManagedSandboxRow, 'sandbox_id' | 'operation'>;
+/** A running or paused sandbox, the operation in progress, and the number of the last one. */
+export type UpSandbox = Pick<ManagedSandboxRow, 'sandbox_id' | 'status' | 'operation' | 'operation_fence'>;
 
 /** A sandbox that has expired by `now_ms`, in the database's time. */
 export type ExpiredSandbox = Pick<
@@ -61,7 +61,7 @@ export class HousekeepingStore {
     return pagesById(PAGE, (after) =>
       this.#db
         .selectFrom('sandboxes')
-        .select(['sandbox_id', 'operation'])
+        .select(['sandbox_id', 'status', 'operation', 'operation_fence'])
         .where(IS_UP)
         .where('sandbox_id', '>', after)
         .orderBy('sandbox_id')

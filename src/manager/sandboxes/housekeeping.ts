@@ -28,6 +28,10 @@ const WATCH_MS = 5_000;
 /** How often abandoned operations are looked for. */
 const RECOVERY_MS = 2_000;
 const CHECKS_AT_ONCE = 32;
+/** Asks every daemon, which a look does not: seldom, and few at once. */
+const COMPARISON_MS = 6 * 60 * 60 * 1000;
+const COMPARISON_AGAIN_MS = 60_000;
+const COMPARED_AT_ONCE = 8;
 const PURGE_MS = 60_000;
 const PURGE_AT_ONCE = 1_000;
 /** How long the row of a sandbox that is gone, and the answer to an idempotency key, are kept. */
@@ -162,6 +166,35 @@ export function watchJob(
       if (failures.length > 0) throw failures[0];
       sight.watched(unknown);
       return WATCH_MS;
+    },
+  };
+}
+
+/**
+ * Brings sandboxes to their recorded status that run although they are recorded as paused, or the other way round, after a
+ * start and then seldom. Source: contract section 7, "What runs and what is recorded".
+ */
+export function comparisonJob(
+  { log }: Pick<SandboxServices, 'log'>,
+  store: HousekeepingStore,
+  recovery: OperationRecovery,
+): Job {
+  return {
+    name: 'comparison',
+    async run() {
+      let failures = 0;
+      const compare = async (row: UpSandbox) => {
+        if (row.operation !== null) return;
+        await recovery.correct(row).catch((error) => {
+          failures += 1;
+          log.info(
+            { sandbox_id: row.sandbox_id, reason: reasonOf(error) },
+            'a sandbox could not be compared with its record: it will be retried',
+          );
+        });
+      };
+      for await (const rows of store.up()) await inParallel(rows, COMPARED_AT_ONCE, compare);
+      return failures > 0 ? COMPARISON_AGAIN_MS : COMPARISON_MS;
     },
   };
 }

@@ -5,7 +5,7 @@ import type { NewLease, Operations } from './operations.ts';
 import { envOf, leaseOf, timesOfResume } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
-import { isCleaning, resolutionOf } from './transitions.ts';
+import { isCleaning, resolutionOf, type TransitionRefusal } from './transitions.ts';
 
 const UNRESOLVED = 'an operation could not be resolved: it will be retried';
 
@@ -14,6 +14,9 @@ type RecoveryServices = Pick<
   SandboxServices,
   'clock' | 'log' | 'store' | 'runtime' | 'metering' | 'traffic' | 'feed' | 'seal'
 >;
+
+/** The status of a sandbox without an operation, and the number of its last one, as they were read. */
+type RecordedState = Pick<ManagedSandboxRow, 'sandbox_id' | 'status' | 'operation_fence'>;
 
 /**
  * Resolves operations that were not completed, because the runtime failed or their owner died. An operation that
@@ -174,7 +177,7 @@ export class OperationRecovery {
   }
 
   async #settle({ sandbox_id, number, operation }: HeldOperation): Promise<boolean> {
-    const { runtime, store, feed, clock, log } = this.#services;
+    const { runtime, store, log } = this.#services;
     const row = await store.find(store.db, sandbox_id, null);
     // Nobody has taken it over: it is resolved as any that was left.
     if (row?.operation_fence === number) return true;
@@ -188,15 +191,36 @@ export class OperationRecovery {
       await runtime.remove(sandbox_id);
       return true;
     }
+    const refusal = await this.#renew(sandbox_id);
+    return refusal === null || refusal.refused === 'status';
+  }
+
+  /**
+   * Brings a sandbox to its recorded status where it runs although it is recorded as paused, or the other way round: its
+   * database was restored in the middle of an operation, or whoever has lost one has died before it could undo it. Does
+   * nothing where an operation has begun since its row was read. Rejects where it cannot be asked.
+   */
+  async correct({ sandbox_id, status, operation_fence }: RecordedState): Promise<void> {
+    const { runtime, log } = this.#services;
+    const found = await runtime.inspect(sandbox_id);
+    if (found === status || (found !== 'running' && found !== 'paused')) return;
+    const refusal = await this.#renew(sandbox_id, operation_fence);
+    if (refusal === null)
+      log.warn({ sandbox_id, status, found }, 'a sandbox was brought to its recorded status');
+  }
+
+  /** Makes a sandbox all that is recorded, in an operation of its own; returns why that could not begin. */
+  async #renew(sandbox_id: string, after_fence?: number): Promise<TransitionRefusal | null> {
+    const { store, feed, clock } = this.#services;
     const lease = this.#operations.lease();
     const begun = await store.write(async (tx) => {
-      const where = { sandbox_id, team_id: null, at: clock.moment() };
+      const where = { sandbox_id, team_id: null, at: clock.moment(), after_fence };
       const changing = await store.beginTransition(tx, 'change', where, lease);
       if (!('refused' in changing)) await feed.expect(tx, sandbox_id);
       return changing;
     });
-    if ('refused' in begun) return begun.refused === 'status';
+    if ('refused' in begun) return begun;
     await this.#operations.run(begun, lease, (held) => this.resolve(held, true));
-    return true;
+    return null;
   }
 }

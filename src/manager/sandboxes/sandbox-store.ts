@@ -50,6 +50,8 @@ interface TransitionStart {
   at: Moment;
   /** Not null: only if its idle time has ended by then. */
   idle_by_ms?: number | null;
+  /** Only if no operation has begun since that one. */
+  after_fence?: number;
 }
 
 /** Which sandboxes a list holds; what is undefined does not filter. */
@@ -207,7 +209,7 @@ export class SandboxStore {
   async beginTransition(
     tx: Transaction,
     verb: Verb,
-    { sandbox_id, team_id, at: { now }, idle_by_ms = null }: TransitionStart,
+    { sandbox_id, team_id, at: { now }, idle_by_ms = null, after_fence }: TransitionStart,
     { owner, until }: OperationLease,
   ): Promise<ManagedSandboxRow | TransitionRefusal> {
     const { from, operation, during } = TRANSITIONS[verb];
@@ -227,6 +229,7 @@ export class SandboxStore {
       .where('status', 'in', from);
     if (team_id !== null) update = update.where('team_id', '=', team_id);
     if (idle_by_ms !== null) update = update.where('idle_expires_at_ms', '<=', idle_by_ms);
+    if (after_fence !== undefined) update = update.where('operation_fence', '=', after_fence);
     return (await update.returningAll().executeTakeFirst()) ?? this.whyRefused(tx, sandbox_id, team_id);
   }
 
