@@ -8,6 +8,7 @@ import { type Caller, includesTokenScope, type Scope } from '../../contract/toke
 import type { TokenStore } from '../database/token-store.ts';
 import type { Right, Rights } from './rights.ts';
 import { RequestShares } from './team-connections.ts';
+import { TeamTurns } from './team-turns.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -41,6 +42,7 @@ export function guardRoutes(
   rights: Rights,
   shares = new RequestShares(),
 ): void {
+  const turns = new TeamTurns();
   app.decorateRequest('caller', null);
   app.decorateRequest('right', null);
   app.decorateRequest('leaveShare', () => {});
@@ -61,6 +63,7 @@ export function guardRoutes(
       leaveShare();
       rights.release(caller, right);
     });
+    await turns.take(caller.team_id);
     await charge(caller, request, reply);
     if (scope === undefined) throw new ApiError('forbidden');
     if (scope !== null) demand(request.caller, scope);
