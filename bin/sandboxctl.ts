@@ -32,7 +32,7 @@ const program = new Command('sandboxctl')
   .option('--url <url>', `URL of the daemon, or unix:/path (SANDBOXD_URL; default ${DEFAULT_URL})`)
   .option(
     '--token-file <path>',
-    'file with the token (SANDBOXD_CONTROL_TOKEN_FILE; of a manager SANDBOXCTL_TOKEN_FILE)',
+    'file with the token (SANDBOXD_CONTROL_TOKEN_FILE; of a manager SANDBOXCTL_TOKEN_FILE, or SANDBOXCTL_TOKEN with the token itself)',
   )
   .option(
     '--state-dir <dir>',
@@ -42,10 +42,7 @@ const program = new Command('sandboxctl')
     new Option('--manager <url>', 'URL of a manager (SANDBOXCTL_MANAGER)').conflicts(['url', 'stateDir']),
   )
   .addOption(
-    new Option('--sandbox <id>', "the manager's sandbox that is meant (SANDBOXCTL_SANDBOX)").conflicts([
-      'url',
-      'stateDir',
-    ]),
+    new Option('--sandbox <id>', 'sandbox to act on (SANDBOXCTL_SANDBOX)').conflicts(['url', 'stateDir']),
   )
   .option('--profile <name>', 'profile in ~/.config/sandboxctl/config.yaml (SANDBOXCTL_PROFILE)')
   .option('--json', 'print JSON, one value per line')

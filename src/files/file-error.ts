@@ -41,15 +41,17 @@ export function fileError(error: unknown, path: BytePath, field = 'path'): Error
   if (code === 'EBUSY') return conflictAt(path, 'is in use as a mount point');
   const known = CODES[code];
   if (known === undefined) return error as Error;
-  return new ApiError(known, MESSAGES[code], { path: shownBytes(path).text });
+  return namingPath(new ApiError(known, MESSAGES[code]), path);
 }
 
 /** An error that names nothing yet names the path of the request. */
 function namingPath(error: ApiError, path: BytePath): ApiError {
-  const { code, message } = error;
+  const { code } = error;
   const details = (error.details ?? {}) as Record<string, unknown>;
   if (details.path !== undefined || details.field !== undefined) return error;
-  return new ApiError(code, message, { path: shownBytes(path).text, ...details });
+  const { text } = shownBytes(path);
+  const message = code === 'not_found' ? `No such file or directory: ${text}` : error.message;
+  return new ApiError(code, message, { path: text, ...details });
 }
 
 /** A `conflict` about one path. */

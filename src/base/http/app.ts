@@ -17,7 +17,7 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { Log } from '../log.ts';
 import { problemOf } from '../schema.ts';
 import { bodies } from './bodies.ts';
-import { answerError, NO_PATH } from './errors.ts';
+import { answerError, noRoute } from './errors.ts';
 import { headerLines, hostLines } from './host-lines.ts';
 import { convertQuery } from './query.ts';
 import { requestIds } from './request-ids.ts';
@@ -103,7 +103,7 @@ export function createHttpApp(log: Log): HttpApp {
 
 function notThere({ server, raw }: FastifyRequest, reply: FastifyReply): ApiError {
   const methods = server.methodsOf(raw.url ?? '');
-  if (methods.length === 0) return new ApiError('not_found', NO_PATH);
+  if (methods.length === 0) return noRoute(raw.method ?? '', raw.url);
   reply.header('allow', methods.join(', '));
   return new ApiError('method_not_allowed');
 }

@@ -5,6 +5,9 @@ import { kernelRandom } from '../entropy.ts';
 import type { Log } from '../log.ts';
 import { traceOf } from './trace-context.ts';
 
+/** Characters of an unknown path that its answer repeats. */
+const SHOWN_PATH_MAX = 200;
+
 /** The catalogue's code for each of fastify's errors. */
 const CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -107,10 +110,14 @@ export function clientErrorAnswer(code: string): BareAnswer {
 }
 
 /** Returns the answer to an unknown method: 405 with the methods in `allow`, or 404 if `allow` is empty. */
-export function unknownMethodAnswer(allow: string[]): BareAnswer {
-  if (allow.length === 0) return bareAnswer(404, new ApiError('not_found', NO_PATH));
+export function unknownMethodAnswer(method: string, target: string, allow: string[]): BareAnswer {
+  if (allow.length === 0) return bareAnswer(404, noRoute(method, target));
   return bareAnswer(405, new ApiError('method_not_allowed'), allow);
 }
 
-/** The message of a 404 for an unknown path. */
-export const NO_PATH = 'There is no such path.';
+/** The error for a route that does not exist. The query stays out of its message: it may hold a secret. */
+export function noRoute(method: string, target = ''): ApiError {
+  const [path = ''] = target.split(/[?#]/);
+  const shown = path.length > SHOWN_PATH_MAX ? `${path.slice(0, SHOWN_PATH_MAX)}…` : path;
+  return new ApiError('not_found', `No such route: ${method} ${shown}`);
+}

@@ -163,7 +163,7 @@ interface ClientError extends Error {
 const UNEXPECTED = bareAnswer(417, new ApiError('invalid_request', 'Expect: must be 100-continue'));
 
 /** Node's parser gives up on an unknown method even if the request is complete. */
-const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ (\S+) HTTP\/1\.[01]\r?\n/;
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r?\n/;
 
 /** Answers a request that cannot be parsed, unless another answer is already in progress. */
 async function refuseClient(app: Router, error: ClientError, socket: Socket): Promise<void> {
@@ -171,9 +171,11 @@ async function refuseClient(app: Router, error: ClientError, socket: Socket): Pr
   // The same packet may hold earlier requests.
   const line_start = (rawPacket?.subarray(0, bytesParsed).lastIndexOf('\n') ?? -1) + 1;
   const line = rawPacket?.toString('latin1', line_start) ?? '';
-  const [, target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(line)) || [];
+  const [, method = '', target] = (code === 'HPE_INVALID_METHOD' && REQUEST_LINE.exec(line)) || [];
   const answer =
-    target === undefined ? clientErrorAnswer(code) : unknownMethodAnswer(await app.methodsOf(target));
+    target === undefined
+      ? clientErrorAnswer(code)
+      : unknownMethodAnswer(method, target, await app.methodsOf(target));
   answerBare(socket, answer);
 }
 

@@ -70,10 +70,7 @@ export async function findTarget(
     return managerTarget(profile.manager, [...layers, profile], env);
   }
   if (!needs_manager) return daemonTarget(flags, profile, env);
-  throw new Failure(
-    EXIT.usage,
-    'it is unknown which manager is meant: --manager URL, SANDBOXCTL_MANAGER or a profile names one',
-  );
+  throw new Failure(EXIT.usage, 'no manager given: use --manager, SANDBOXCTL_MANAGER or a profile');
 }
 
 async function profileIn(env: Environment, name: string | null): Promise<Profile | null> {
@@ -85,10 +82,11 @@ function settingsIn({ manager, url, stateDir, tokenFile, sandbox }: TargetOption
 }
 
 function environmentIn(env: Environment): Settings {
-  const { SANDBOXCTL_MANAGER, SANDBOXCTL_TOKEN_FILE, SANDBOXCTL_SANDBOX, SANDBOXD_URL, SANDBOXD_STATE_DIR } =
-    env;
+  const { SANDBOXCTL_MANAGER, SANDBOXCTL_TOKEN, SANDBOXCTL_TOKEN_FILE, SANDBOXCTL_SANDBOX } = env;
+  const { SANDBOXD_URL, SANDBOXD_STATE_DIR } = env;
   return {
     manager: SANDBOXCTL_MANAGER || undefined,
+    token: SANDBOXCTL_TOKEN || undefined,
     token_file: SANDBOXCTL_TOKEN_FILE || undefined,
     sandbox: SANDBOXCTL_SANDBOX || undefined,
     url: SANDBOXD_URL || undefined,
@@ -105,11 +103,11 @@ async function managerTarget(text: string, layers: Settings[], env: Environment)
     );
   }
   const address: Address = { shown: url.origin, url, socket_path: null, of: 'manager', api_path: API_PATH };
-  const token = tokenIn(layers) ?? tokenIn([await profileOfManager(url, env)]);
+  const token = tokenIn(layers, env) ?? tokenIn([await profileOfManager(url, env)], env);
   if (token === null) {
     throw new Failure(
       EXIT.usage,
-      `there is no token for ${address.shown}: --token-file, SANDBOXCTL_TOKEN_FILE or its profile names one`,
+      `there is no token for ${address.shown}: give --token-file, SANDBOXCTL_TOKEN_FILE, SANDBOXCTL_TOKEN or a profile`,
     );
   }
   const sandbox = layers.find((each) => each.sandbox !== undefined)?.sandbox ?? null;
@@ -122,10 +120,14 @@ async function profileOfManager(url: URL, env: Environment): Promise<Settings> {
   return profile?.manager !== undefined && httpUrl(profile.manager)?.href === url.href ? profile : {};
 }
 
-function tokenIn(layers: Settings[]): string | null {
-  const holder = layers.find(({ token, token_file }) => (token ?? token_file) !== undefined);
-  if (holder?.token_file !== undefined) return readToken(holder.token_file);
-  return holder?.token === undefined ? null : checkedToken(holder.token, 'the profile');
+function tokenIn(layers: Settings[], env: Environment): string | null {
+  const { token, token_file } = layers.find((each) => (each.token ?? each.token_file) !== undefined) ?? {};
+  if (token !== undefined && token_file !== undefined) {
+    throw new Failure(EXIT.usage, 'SANDBOXCTL_TOKEN and SANDBOXCTL_TOKEN_FILE are both set: unset one');
+  }
+  if (token_file !== undefined) return readToken(token_file);
+  if (token === undefined) return null;
+  return checkedToken(token, token === env.SANDBOXCTL_TOKEN ? 'SANDBOXCTL_TOKEN' : 'the profile');
 }
 
 function daemonTarget(flags: TargetOptions, profile: Settings, env: Environment): DaemonTarget {

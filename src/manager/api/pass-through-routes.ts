@@ -1,8 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, takeBytes, withStreamedBodies } from '../../base/http/app.ts';
+import { noRoute } from '../../base/http/errors.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
-import { ApiError, invalidField } from '../../contract/errors.ts';
+import { invalidField } from '../../contract/errors.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Transfers } from '../transfer/transfers.ts';
 import { passThrough } from './pass-through.ts';
@@ -49,7 +50,7 @@ async function answer(
 ): Promise<void> {
   const { sandbox_id = '', ...parameters } = request.params as Record<string, string>;
   const path = daemonPath(route, parameters, request.raw.url ?? '');
-  if (path === null) throw new ApiError('not_found', 'There is no such path.');
+  if (path === null) throw noRoute(request.method, request.raw.url);
   if (isUpgrade(request) !== route.is_upgrade) {
     throw invalidField('Upgrade', route.is_upgrade ? 'must be websocket' : 'is not supported by this path');
   }

@@ -44,9 +44,14 @@ describe('an answer without an application', () => {
   });
 
   it('is 405 where the path is known, and 404 elsewhere', () => {
-    expect(unknownMethodAnswer(['GET'])).toMatchObject({ status: 405, headers: { Allow: 'GET' } });
-    expect(unknownMethodAnswer([])).toMatchObject({ status: 404 });
-    expect(unknownMethodAnswer([]).headers).not.toHaveProperty('Allow');
+    expect(unknownMethodAnswer('BREW', '/tea', ['GET'])).toMatchObject({
+      status: 405,
+      headers: { Allow: 'GET' },
+    });
+    const answer = unknownMethodAnswer('BREW', '/tea?token=secret', []);
+    expect(answer).toMatchObject({ status: 404 });
+    expect(JSON.parse(answer.text).error.message).toBe('No such route: BREW /tea');
+    expect(answer.headers).not.toHaveProperty('Allow');
   });
 });
 
@@ -86,5 +91,5 @@ it('has the same envelope whether an application answers or not', async () => {
   const app = createHttpApp(pino({ level: 'silent' }));
   onTestFinished(() => app.close());
   const answer = await app.inject({ url: '/nowhere', headers: { host: 'h' } });
-  expect(answer.json()).toEqual(JSON.parse(unknownMethodAnswer([]).text));
+  expect(answer.json()).toEqual(JSON.parse(unknownMethodAnswer('GET', '/nowhere', []).text));
 });

@@ -55,7 +55,18 @@ describe('where a command goes', () => {
     expect(await shown({ sandbox: 'sbx_2' }, env)).toBe('https://first.example/ token-a sbx_2');
     expect(await shown({}, env, true)).toBe('https://first.example/ token-a sbx_1');
     await expect(findTarget({ profile: 'here' }, env, true)).rejects.toThrow('here names no manager');
-    await expect(findTarget({}, home(''), true)).rejects.toThrow('it is unknown which manager is meant');
+    await expect(findTarget({}, home(''), true)).rejects.toThrow('no manager given');
+  });
+
+  it('takes the token itself from the environment, and no two of them', async () => {
+    const env = { ...home(TWO), SANDBOXCTL_MANAGER: 'https://outer.example', SANDBOXCTL_TOKEN: 'smt_1' };
+    const b = join(env.XDG_CONFIG_HOME, 'sandboxctl/b');
+    expect(await shown({}, env)).toBe('https://outer.example/ smt_1 -');
+    expect(await shown({ tokenFile: b }, env)).toBe('https://outer.example/ token-b -');
+    expect(await shown({ profile: 'second' }, env)).toMatch(/token-b/);
+    await expect(findTarget({}, { ...env, SANDBOXCTL_TOKEN_FILE: b })).rejects.toThrow('are both set');
+    await expect(findTarget({}, { ...env, SANDBOXCTL_TOKEN: 'a b' })).rejects.toThrow('SANDBOXCTL_TOKEN');
+    expect(await shown({}, { SANDBOXCTL_TOKEN: 'smt_1' })).toBe('http://localhost:49983/ - daemon');
   });
 
   it("gives a profile's token to another manager only where the profile is named on the command line", async () => {
