@@ -86,7 +86,7 @@ export interface ManagedSandbox {
   id: string;
   template_id: string;
   team_id: string;
-  /** `deleted` for 24 h after the end of a deletion. */
+  /** `deleted` only where deleted ones are asked for, for 24 h after the end of a deletion. */
   status: ManagedStatus | 'deleted';
   /** Why the status is `failed`, otherwise null. */
   failure: 'runtime_lost' | null;
@@ -95,6 +95,8 @@ export interface ManagedSandbox {
   /** In seconds; 0 is off. */
   idle_ttl: number;
   pod_name: string | null;
+  /** The same as `pod_name`, under the name that newer clients read. */
+  runtime_id: string | null;
   /** Null where it has no root of its own, and until it runs. */
   persistence: Persistence | null;
   /** Increases by 1 with each resume. */

@@ -9,6 +9,7 @@ import { registerDeliveryRoutes } from './api/delivery-routes.ts';
 import { registerEventRoutes } from './api/event-routes.ts';
 import { registerHealthRoutes } from './api/health-routes.ts';
 import { registerNodeRoutes } from './api/node-routes.ts';
+import { registerNotBuilt } from './api/not-built.ts';
 import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
 import { registerPortRoutes } from './api/ports/port-routes.ts';
 import { registerQuotaRoutes } from './api/quota-routes.ts';
@@ -61,6 +62,7 @@ export async function makeApi(
       }),
     (routes) => registerNodeRoutes(routes, quotas),
     (routes) => registerUsageRoutes(routes, usage),
+    registerNotBuilt,
     (routes) => registerHealthRoutes(routes, readinessOf(parts), metrics),
     ...(has_console ? [(routes: HttpApp) => registerConsoleRoutes(routes, consoleFiles)] : []),
   ]);

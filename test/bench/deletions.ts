@@ -158,7 +158,8 @@ async function claimed(count: number, path: string): Promise<string[]> {
 async function deleteAndClean(sandbox_id: string): Promise<void> {
   await call('DELETE', `/api/v1/sandboxes/${sandbox_id}`);
   const status = async () =>
-    ((await call('GET', `/api/v1/sandboxes/${sandbox_id}`)).data as { status: string }).status;
+    ((await call('GET', `/api/v1/sandboxes/${sandbox_id}?include_deleted=true`)).data as { status: string })
+      .status;
   while ((await status()) !== 'deleted') await sleep(2);
 }
 

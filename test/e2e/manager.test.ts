@@ -136,7 +136,10 @@ describe('the real run', () => {
     await consumer.arrival('sandbox.killed', 2);
     for (const each of [child.id, id]) {
       await eventually(
-        async () => expect((await caller.call('GET', `/sandboxes/${each}`)).data.status).toBe('deleted'),
+        async () =>
+          expect((await caller.call('GET', `/sandboxes/${each}?include_deleted=true`)).data.status).toBe(
+            'deleted',
+          ),
         20_000,
       );
     }
@@ -185,7 +188,10 @@ describe('the real run', () => {
     expect((await caller.run(id, publish)).exit_code).toBe(0);
     await caller.do('DELETE', `/sandboxes/${id}`);
     await eventually(
-      async () => expect((await caller.call('GET', `/sandboxes/${id}`)).data.status).toBe('deleted'),
+      async () =>
+        expect((await caller.call('GET', `/sandboxes/${id}?include_deleted=true`)).data.status).toBe(
+          'deleted',
+        ),
       30_000,
     );
     const taken = new Set<number>();
@@ -230,7 +236,9 @@ describe.skipIf(problem !== null)(`a sandbox's bytes${problem === null ? '' : ` 
     await caller.do('DELETE', `/sandboxes/${sandbox_id}`);
     await restart('SIGKILL');
     const isDeleted = async () =>
-      expect((await caller.do('GET', `/sandboxes/${sandbox_id}`)).status).toBe('deleted');
+      expect((await caller.do('GET', `/sandboxes/${sandbox_id}?include_deleted=true`)).status).toBe(
+        'deleted',
+      );
     await eventually(isDeleted);
     const { windows } = await caller.do('GET', '/usage/windows?limit=1000');
     const sum = (type: string) =>

@@ -162,10 +162,16 @@ describe.skipIf(why !== null)('a restore, as the manual says it', () => {
     expect((await call('DELETE', `/${old}`)).success).toBe(true);
     expect(JSON.parse(await orphans('list', '--json'))).toEqual({ orphans: [], unseen: [old, kept] });
     await orphans('give-up', kept);
-    await eventually(async () => expect((await call('GET', `/${kept}`)).data.status).toBe('deleted'), LATER);
+    await eventually(
+      async () => expect((await call('GET', `/${kept}?include_deleted=true`)).data.status).toBe('deleted'),
+      LATER,
+    );
     expect((await call('GET', `/${old}`)).data.status).toBe('terminating');
     for (const id of [old, kept]) renameSync(aside(id), join(data_dir, id));
-    await eventually(async () => expect((await call('GET', `/${old}`)).data.status).toBe('deleted'), LATER);
+    await eventually(
+      async () => expect((await call('GET', `/${old}?include_deleted=true`)).data.status).toBe('deleted'),
+      LATER,
+    );
     await expect(orphans('give-up', old)).rejects.toMatchObject({ code: 1 });
     await orphans('end', kept);
     await eventually(() => expect(namesIn(data_dir)).toEqual([]), LATER);

@@ -42,6 +42,6 @@ it('raw requests of those who may not change a sandbox change nothing of it, and
   expect(tally.answers).toBeGreaterThan(300);
   expect(strays).toBe(0);
   expect(await watched.changes()).toEqual([]);
-  expect((await owner.call('DELETE', `/api/v1/sandboxes/${watched.sandbox_id}`)).status).toBe(200);
+  expect((await owner.call('DELETE', `/api/v1/sandboxes/${watched.sandbox_id}`)).status).toBe(202);
   await expect.poll(() => existsSync(join(data_dir, watched.sandbox_id)), { timeout: 60_000 }).toBe(false);
 });

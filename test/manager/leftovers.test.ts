@@ -47,7 +47,7 @@ describeOnStores('what a team leaves in the database', (fresh) => {
     expect((await team.post(SANDBOXES, {})).status).toBe(201);
     const other = await client('team_2', 'sandboxes:write');
     expect((await other.post(SANDBOXES, { config: { webhook: WEBHOOK } })).status).toBe(201);
-    expect((await team.call('DELETE', `${SANDBOXES}/${source}`)).status).toBe(200);
+    expect((await team.call('DELETE', `${SANDBOXES}/${source}`)).status).toBe(202);
     await database.db.deleteFrom('outbox').where('id', '<', 100).execute();
     expect((await team.post(SANDBOXES, { config: { webhook: WEBHOOK } })).status).toBe(201);
   });

@@ -80,7 +80,7 @@ it('a stop waits for the operation in progress', async () => {
   const team = await client('team_1', 'sandboxes:write');
   const path = `/api/v1/sandboxes/${await team.claim()}`;
   const release = runtime.hold('end');
-  expect((await team.call('DELETE', path)).status).toBe(200);
+  expect((await team.call('DELETE', path)).status).toBe(202);
   let is_stopped = false;
   const stopping = stop().then(() => {
     is_stopped = true;
@@ -91,5 +91,5 @@ it('a stop waits for the operation in progress', async () => {
   await stopping;
   const again = await startManager(`sqlite:${join(folder, 'manager.db')}`, { runtime, folder });
   const after = await again.client('team_1', 'sandboxes:read');
-  expect((await after.get(path)).data.status).toBe('deleted');
+  expect((await after.get(`${path}?include_deleted=true`)).data.status).toBe('deleted');
 });

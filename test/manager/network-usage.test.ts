@@ -27,7 +27,7 @@ async function metered(
   return {
     ...{ runtime, networks: runtime.networks, team, stop },
     async record(id: string) {
-      return (await team.get(`${SANDBOXES}/${id}`)).data;
+      return (await team.get(`${SANDBOXES}/${id}?include_deleted=true`)).data;
     },
     async inList(id: string) {
       const { sandboxes } = (await team.get(SANDBOXES)).data;

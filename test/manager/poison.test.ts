@@ -24,7 +24,7 @@ describeOnStores('trouble with one row', (fresh) => {
     ];
     for (const { team, url } of teams) {
       const id = await team.claim({ webhook: { url } });
-      expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
+      expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(202);
     }
     const [a, b] = teams.map(({ team }) => team);
     await eventually(async () => {

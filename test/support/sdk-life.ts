@@ -50,8 +50,11 @@ export async function liveThroughClient(
     await manager.DELETE('/api/v1/sandboxes/{sandbox_id}', { path: { sandbox_id: id } });
   for (const id of [child, sandbox_id]) {
     await eventually(async () => {
-      const status = manager.GET('/api/v1/sandboxes/{sandbox_id}/status', { path: { sandbox_id: id } });
-      expect((await status).status).toBe('deleted');
+      const last = manager.GET('/api/v1/sandboxes/{sandbox_id}', {
+        path: { sandbox_id: id },
+        query: { include_deleted: true },
+      });
+      expect((await last).status).toBe('deleted');
     });
   }
 }

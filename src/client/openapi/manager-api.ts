@@ -293,6 +293,7 @@ export interface components {
             sandbox_id: string;
             status: components["schemas"]["ActiveStatus"];
             pod_name: string;
+            runtime_id: string;
             persistence: components["schemas"]["Persistence"] | null;
             template: string;
             cluster_id: string;
@@ -321,6 +322,7 @@ export interface components {
             auto_resume: boolean;
             idle_ttl: number;
             pod_name: string | null;
+            runtime_id: string | null;
             persistence: components["schemas"]["Persistence"] | null;
             runtime_generation: number;
             resources: components["schemas"]["SandboxResources"];
@@ -419,7 +421,8 @@ export interface components {
             template_id: string;
             team_id: string;
             pod_name: string | null;
-            status: components["schemas"]["RecordStatus"];
+            runtime_id: string | null;
+            status: components["schemas"]["ActiveStatus"];
             claimed_at: string | null;
             expires_at: string | null;
             hard_expires_at: string | null;
@@ -1112,6 +1115,9 @@ export interface operations {
     };
     getSandbox: {
         parameters: {
+            query?: {
+                include_deleted?: boolean;
+            };
             path: {
                 /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
                 sandbox_id: string;
@@ -1153,7 +1159,7 @@ export interface operations {
             };
         };
         responses: {
-            200: {
+            202: {
                 content: {
                     "application/json": components["schemas"]["DeletedSandboxResponse"];
                 };

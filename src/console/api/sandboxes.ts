@@ -7,7 +7,8 @@ const ONE = '/api/v1/sandboxes/{sandbox_id}';
 export const sandboxes = {
   list: (query: SandboxFilter, signal?: AbortSignal) =>
     manager.GET('/api/v1/sandboxes', { query, ...(signal ? { signal } : {}) }),
-  one: (sandbox_id: string, signal: AbortSignal) => manager.GET(ONE, { path: { sandbox_id }, signal }),
+  one: (sandbox_id: string, signal: AbortSignal) =>
+    manager.GET(ONE, { path: { sandbox_id }, query: { include_deleted: true }, signal }),
   claim: (body: ClaimBody, idempotency_key: string) =>
     manager.POST('/api/v1/sandboxes', { body, headers: { 'idempotency-key': idempotency_key } }),
   change: (sandbox_id: string, config: ChangeConfig) =>

@@ -54,8 +54,7 @@ const unchanged = 'the caller has this version already';
 const upload = {
   query: FileWriteQuery,
   data: WrittenData,
-  status: 201,
-  also: { 200: 'it was there: the file has new content, or the directory stays as it is' },
+  also: { 201: 'with mkdir: the directory is there, and created says whether it was made' },
   body_media: 'application/octet-stream',
   answer_headers: { ETag: 'the version of the written file' },
   headers: {

@@ -38,8 +38,6 @@ export interface WriteRequest {
 
 /** What was written. */
 export interface WriteResult {
-  /** False where a file was replaced. */
-  is_new: boolean;
   size: number;
   etag: string;
 }
@@ -71,18 +69,18 @@ export async function writeFile(request: WriteRequest, parts: WriteParts): Promi
     const size = await storeStream(request.data, handle, request.signal);
     await keepOwner(handle, place.stat, request.mode);
     await handle.sync();
-    const is_new = await commit(request, parts, place, temporary.name);
+    await commit(request, parts, place, temporary.name);
     is_placed = true;
     const { etag } = await entityTag(handle, parts.clock);
-    return { is_new, size, etag };
+    return { size, etag };
   } finally {
     if (!is_placed) await unlink(directory.at(temporary.name)).catch(unlessGone);
     await temporary.forget();
   }
 }
 
-/** Throws unless the request may replace what is at the place now. Returns whether something is. */
-async function checkReplaced(place: Place, conditions: WriteConditions, clock: Clock): Promise<boolean> {
+/** Throws unless the request may replace what is at the place now. */
+async function checkReplaced(place: Place, conditions: WriteConditions, clock: Clock): Promise<void> {
   const { directory, name } = place;
   if (name === '.') throw new ApiError('is_a_directory');
   const stat = place.missing.length > 0 ? null : await directory.look(name);
@@ -91,7 +89,6 @@ async function checkReplaced(place: Place, conditions: WriteConditions, clock: C
     checkConditions(conditions, stat && (await versionOf(directory, name, clock)));
   // A rename asks only for rights to the directory, but what it replaces may be read-only.
   if (stat?.isFile()) await access(directory.at(name), constants.W_OK);
-  return stat !== null;
 }
 
 async function versionOf(directory: Directory, name: BytePath, clock: Clock): Promise<Version> {
@@ -121,24 +118,23 @@ export function notItsOwner(): ApiError {
   return new ApiError('permission_denied', 'The file belongs to another account, which must stay its owner.');
 }
 
-/** Checks what is replaced and replaces it, in one step for all requests. Returns whether nothing was replaced. */
+/** Checks what is replaced and replaces it, in one step for all requests. */
 async function commit(
   { conditions, signal }: WriteRequest,
   { own, clock, locks }: WriteParts,
   place: Place,
   temporary: BytePath,
-): Promise<boolean> {
+): Promise<void> {
   await using parent = await makeDirectories(place.directory, place.missing, own);
   const to = { directory: parent, name: place.name };
   using _ = await locks.hold([to], signal);
-  const was_there = await checkReplaced({ ...place, directory: parent, missing: [] }, conditions, clock);
+  await checkReplaced({ ...place, directory: parent, missing: [] }, conditions, clock);
   const options = { overwrite: !conditions.must_be_new, is_directory: false };
   await putInPlace({ directory: place.directory, name: temporary }, to, options).catch((error) => {
     if (conditions.must_be_new && isTaken(error)) throw new ApiError('precondition_failed');
     throw error;
   });
   await parent.sync();
-  return !was_there;
 }
 
 function isTaken(error: unknown): boolean {

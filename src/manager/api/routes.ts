@@ -6,7 +6,7 @@ import type { RouteDoc } from '../../contract/documents/route-doc.ts';
 import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { isSandboxId } from '../../contract/sandboxes.ts';
-import { transitionError } from '../sandboxes/transitions.ts';
+import { noSandbox } from '../sandboxes/transitions.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -71,5 +71,5 @@ function documented({ url, method, schema, config }: RouteOptions, doc: RouteDoc
 function demandId({ params, routeOptions }: FastifyRequest): void {
   const { sandbox_id } = params as { sandbox_id?: string };
   if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
-  throw transitionError({ refused: 'not_found', status: null });
+  throw noSandbox();
 }

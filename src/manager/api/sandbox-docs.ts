@@ -50,7 +50,13 @@ export const SANDBOX_DOCS = {
     is_body_optional: true,
     errors: ['conflict'],
   },
-  remove: { operation_id: 'deleteSandbox', tag, summary: 'Delete a sandbox', data: DeletedSandboxData },
+  remove: {
+    operation_id: 'deleteSandbox',
+    tag,
+    summary: 'Delete a sandbox',
+    data: DeletedSandboxData,
+    status: 202,
+  },
   pause: {
     operation_id: 'pauseSandbox',
     tag,

@@ -15,8 +15,9 @@ import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
 import type { SandboxRef } from '../sandboxes/transition-runner.ts';
 import { callerOf } from './auth.ts';
+import { CHANGE_KEYS, CLAIM_KEYS, withoutUnbuilt } from './not-built.ts';
 import { SANDBOX_DOCS } from './sandbox-docs.ts';
-import { ListQuery, SandboxParams } from './schemas.ts';
+import { ListQuery, OneQuery, SandboxParams } from './schemas.ts';
 
 /** What the sandbox routes need. */
 export interface SandboxRouteParts {
@@ -46,7 +47,12 @@ export function registerSandboxRoutes(app: HttpApp, parts: SandboxRouteParts): v
 
 function registerClaim(app: HttpApp, { claims, claim_rules }: SandboxRouteParts): void {
   const schema = { body: ClaimBody, querystring: NoQuery };
-  app.post(PATH, { config: { scope: write, doc: SANDBOX_DOCS.claim }, schema }, async (request, reply) => {
+  const options = {
+    config: { scope: write, doc: SANDBOX_DOCS.claim },
+    schema,
+    preValidation: withoutUnbuilt(CLAIM_KEYS),
+  };
+  app.post(PATH, options, async (request, reply) => {
     const body = request.body as Static<typeof ClaimBody> | undefined;
     const claimed = await claims.claim(callerOf(request), claimRequest(body, claim_rules), keyOf(request));
     reply.code(201);
@@ -70,9 +76,11 @@ function registerReads(app: HttpApp, parts: SandboxRouteParts): void {
 
   app.get(
     `${PATH}/:sandbox_id`,
-    { config: { scope: read, doc: SANDBOX_DOCS.record }, schema: one },
+    { config: { scope: read, doc: SANDBOX_DOCS.record }, schema: { ...one, querystring: OneQuery } },
     async (request) => {
-      return success(await recordOf(await sandboxes.getKept(named(request)), parts));
+      const { include_deleted } = request.query;
+      const row = await (include_deleted ? sandboxes.getKept(named(request)) : sandboxes.get(named(request)));
+      return success(await recordOf(row, parts));
     },
   );
 
@@ -80,7 +88,7 @@ function registerReads(app: HttpApp, parts: SandboxRouteParts): void {
     `${PATH}/:sandbox_id/status`,
     { config: { scope: read, doc: SANDBOX_DOCS.status }, schema: one },
     async (request) => {
-      return success(statusView(await sandboxes.getKept(named(request))));
+      return success(statusView(await sandboxes.get(named(request))));
     },
   );
 }
@@ -92,6 +100,7 @@ function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
     {
       config: { scope: write, doc: SANDBOX_DOCS.change },
       schema: { ...one, body: ChangeBody },
+      preValidation: withoutUnbuilt(CHANGE_KEYS),
     },
     async (request) => {
       const change = changeRequest(request.body as Static<typeof ChangeBody>);
@@ -116,9 +125,10 @@ function registerChanges(app: HttpApp, parts: SandboxRouteParts): void {
   app.delete(
     `${PATH}/:sandbox_id`,
     { config: { scope: write, doc: SANDBOX_DOCS.remove }, schema: one },
-    async (request) => {
+    async (request, reply) => {
       const { actor, team_id } = callerOf(request);
       await deletions.delete(request.params.sandbox_id, team_id, { reason: 'api', actor });
+      reply.code(202);
       return success({ message: 'The sandbox is being deleted.' });
     },
   );

@@ -30,6 +30,7 @@ export const ClaimedData = namedObject('ClaimedSandbox', {
   sandbox_id: Type.String(),
   status: Status,
   pod_name: Type.String(),
+  runtime_id: Type.String(),
   persistence: PersistenceValue,
   template: Type.String(),
   cluster_id: Type.String(),
@@ -56,6 +57,7 @@ export const SandboxData = namedObject('Sandbox', {
   auto_resume: Type.Boolean(),
   idle_ttl: Duration,
   pod_name: orNull(Type.String()),
+  runtime_id: orNull(Type.String()),
   persistence: PersistenceValue,
   runtime_generation: Type.Integer(),
   resources: namedObject('SandboxResources', {
@@ -104,7 +106,8 @@ export const StatusData = namedObject('SandboxStatus', {
   template_id: Type.String(),
   team_id: Type.String(),
   pod_name: orNull(Type.String()),
-  status: RecordStatus,
+  runtime_id: orNull(Type.String()),
+  status: Status,
   claimed_at: OptionalTime,
   expires_at: OptionalTime,
   hard_expires_at: OptionalTime,
@@ -139,6 +142,11 @@ export const RefreshedData = namedObject('RefreshedSandbox', {
 
 /** The answer to a deletion. */
 export const DeletedSandboxData = namedObject('DeletedSandbox', { message: Type.String() });
+
+/** The query of one sandbox. */
+export const OneQuery = closedObject({
+  include_deleted: Type.Boolean({ default: false, description: 'also its last record, for 24 h' }),
+});
 
 /** The path of one sandbox. */
 export const SandboxParams = Type.Object({ sandbox_id: Type.String() });

@@ -19,6 +19,8 @@ export interface Claimed {
   sandbox_id: string;
   status: ManagedStatus;
   pod_name: string;
+  /** The same as `pod_name`. */
+  runtime_id: string;
   persistence: Persistence | null;
   template: string;
   cluster_id: string;
@@ -107,6 +109,7 @@ export class Claims {
         sandbox_id,
         status: 'running',
         pod_name,
+        runtime_id: pod_name,
         persistence,
         template: row.template_id,
         cluster_id: runtime.cluster_id,

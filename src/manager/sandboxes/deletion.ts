@@ -1,7 +1,6 @@
 import { sleep } from '../../base/clock.ts';
 import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
-import { ApiError } from '../../contract/errors.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { deletedEvent } from '../../webhook/deleted-request.ts';
 import { reasonOf } from '../database/database-errors.ts';
@@ -12,7 +11,7 @@ import type { DeletionNotice, TakenOver } from './ports.ts';
 import { sentKindsOf, webhookTargetOf } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
-import { transitionError } from './transitions.ts';
+import { noSandbox, transitionError } from './transitions.ts';
 
 /** Concurrent cleanups, in all and of one team: a daemon may be slow to end. */
 const CLEANUPS_MAX = 16;
@@ -61,8 +60,8 @@ export class Deletions {
     { reason, actor }: { reason: Reason; actor: string | null },
   ): Promise<void> {
     const { store, metrics, deletion_outbox } = this.#services;
-    const found = await store.find(store.db, sandbox_id, team_id);
-    if (!found) throw new ApiError('not_found', 'There is no such sandbox.');
+    const found = await store.findKept(store.db, sandbox_id, team_id);
+    if (found?.deleted_at_ms !== null) throw noSandbox(found?.deleted_at_ms);
     if (found.status === 'terminating') return;
     const is_lost = found.status === 'failed' || (await this.#isLost(sandbox_id));
     const lease = this.#operations.lease();

@@ -235,8 +235,10 @@ export class SandboxStore {
 
   /** Why no transition can begin, to be asked after `beginTransition` or `changeIdle` found none. */
   async whyRefused(queries: Queries, sandbox_id: string, team_id: string | null): Promise<TransitionRefusal> {
-    const row = await this.find(queries, sandbox_id, team_id);
-    if (!row) return { refused: 'not_found', status: null };
+    const row = await this.findKept(queries, sandbox_id, team_id);
+    if (row?.deleted_at_ms !== null) {
+      return { refused: 'not_found', status: null, deleted_at_ms: row?.deleted_at_ms ?? null };
+    }
     return { refused: row.operation === null ? 'status' : 'busy', status: row.status };
   }
 

@@ -7,7 +7,7 @@ import { after, leaseOf, sealedEnv, timesOfResume } from './sandbox-row.ts';
 import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 import type { SandboxRef, TransitionRunner } from './transition-runner.ts';
-import { transitionError } from './transitions.ts';
+import { noSandbox, transitionError } from './transitions.ts';
 
 const UP = ['running', 'paused'] as const;
 
@@ -31,11 +31,10 @@ export class Sandboxes {
     this.#transitions = transitions;
   }
 
-  /** A team's sandbox. */
-  async get({ sandbox_id, team_id }: SandboxRef): Promise<ManagedSandboxRow> {
-    const { store } = this.#services;
-    const row = await store.find(store.db, sandbox_id, team_id);
-    if (!row) throw transitionError({ refused: 'not_found', status: null });
+  /** A team's sandbox. Of one that is deleted, the error says since when. */
+  async get(named: SandboxRef): Promise<ManagedSandboxRow> {
+    const row = await this.getKept(named);
+    if (row.deleted_at_ms !== null) throw noSandbox(row.deleted_at_ms);
     return row;
   }
 
@@ -43,7 +42,7 @@ export class Sandboxes {
   async getKept({ sandbox_id, team_id }: SandboxRef): Promise<ManagedSandboxRow> {
     const { store } = this.#services;
     const row = await store.findKept(store.db, sandbox_id, team_id);
-    if (!row) throw transitionError({ refused: 'not_found', status: null });
+    if (!row) throw noSandbox();
     return row;
   }
 

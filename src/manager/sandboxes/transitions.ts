@@ -1,3 +1,4 @@
+import { timestamp } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import type { RuntimeState } from '../../runtime/runtime.ts';
@@ -39,11 +40,20 @@ export const TRANSITIONS: Record<Verb, Transition> = {
 };
 
 /** Why a transition could not begin. `busy`: another is in progress; `status`: not allowed from this status. */
-export type TransitionRefusal = { refused: 'not_found' | 'busy' | 'status'; status: ManagedStatus | null };
+export type TransitionRefusal =
+  | { refused: 'not_found'; status: null; deleted_at_ms: number | null }
+  | { refused: 'busy' | 'status'; status: ManagedStatus };
+
+/** The error for a sandbox that is not there; with the wall time of its deletion while that is known. */
+export function noSandbox(deleted_at_ms: number | null = null): ApiError {
+  if (deleted_at_ms === null) return new ApiError('not_found', 'There is no such sandbox.');
+  return new ApiError('not_found', 'The sandbox has been deleted.', { deleted_at: timestamp(deleted_at_ms) });
+}
 
 /** The error for a refused transition: `not_found` or `conflict`. */
-export function transitionError({ refused, status }: TransitionRefusal): ApiError {
-  if (refused === 'not_found') return new ApiError('not_found', 'There is no such sandbox.');
+export function transitionError(refusal: TransitionRefusal): ApiError {
+  const { refused, status } = refusal;
+  if (refused === 'not_found') return noSandbox(refusal.deleted_at_ms);
   if (refused === 'busy') {
     return new ApiError('conflict', 'Another transition of the sandbox is in progress.', { status });
   }

@@ -91,7 +91,7 @@ export class ManagedCluster {
   }
 
   async #isThere(sandbox_id: string): Promise<boolean> {
-    return (await this.call('GET', `/${sandbox_id}/status`)).data.status !== 'deleted';
+    return (await this.call('GET', `/${sandbox_id}?include_deleted=true`)).data.status !== 'deleted';
   }
 
   /** Resolves once as many Pods wait in the pool. */

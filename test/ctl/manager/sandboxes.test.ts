@@ -104,7 +104,7 @@ describe('the sandboxes of a manager', () => {
     const gone = await run(['--sandbox', id, 'ps'], managed.env);
     expect([gone.code, gone.stderr]).toEqual([
       1,
-      `sandboxctl: ${id}: There is no such sandbox. (not_found)\n`,
+      `sandboxctl: ${id}: The sandbox has been deleted. (not_found)\n`,
     ]);
   });
 

@@ -31,7 +31,7 @@ async function scene(database: string): Promise<Scene> {
       for (let i = 0; i < count; i++) {
         const sandbox_id = await client.claim({ webhook: { url: `${consumer.url}/hook`, secret: SECRET } });
         sandbox_ids.push(sandbox_id);
-        expect((await client.call('DELETE', `/api/v1/sandboxes/${sandbox_id}`)).status).toBe(200);
+        expect((await client.call('DELETE', `/api/v1/sandboxes/${sandbox_id}`)).status).toBe(202);
       }
       return sandbox_ids;
     },

@@ -99,7 +99,7 @@ describe("a sandbox's own routes through the manager", () => {
       body,
       headers: { ...as(writer), 'if-none-match': '*' },
     });
-    expect(written.status).toBe(201);
+    expect(written.status).toBe(200);
     const { data } = (await written.json()) as { data: { etag: string } };
     const whole = await fetch(url, { headers: as(reader) });
     expect(Buffer.from(await whole.arrayBuffer()).equals(body)).toBe(true);
@@ -246,7 +246,7 @@ describe("a sandbox's own routes through the manager", () => {
     });
     expect((await writer.post(`${path}/pause`)).error?.code).toBe('conflict');
     expect((await writer.get(`${path}/processes`)).error?.code).toBe('conflict');
-    expect((await writer.call('DELETE', path)).status).toBe(200);
+    expect((await writer.call('DELETE', path)).status).toBe(202);
   });
 
   it('say so where the runtime has no daemons', async () => {

@@ -23,6 +23,7 @@ describeOnStores('the main path', (fresh) => {
       sandbox_id: expect.stringMatching(/^sbx_/),
       status: 'running',
       pod_name: expect.stringMatching(/./),
+      runtime_id: claimed.data.pod_name,
       persistence: null,
       template: 'python-3.12',
       cluster_id: 'local',
@@ -38,7 +39,7 @@ describeOnStores('the main path', (fresh) => {
       resources: { memory: '512Mi', cpu: 0.1 },
       hard_expires_at: null,
     });
-    expect((await team.call('DELETE', path)).status).toBe(200);
+    expect((await team.call('DELETE', path)).status).toBe(202);
     const { event, headers } = await consumer.arrival('sandbox.deleted');
     expect(event).toMatchObject({
       event_type: 'sandbox.deleted',
@@ -48,8 +49,24 @@ describeOnStores('the main path', (fresh) => {
     });
     expect(consumer.unsigned(SECRET)).toEqual([]);
     expect(headers['user-agent']).toMatch(/^sandbox-manager\//);
-    await eventually(async () => expect((await team.get(path)).data.status).toBe('deleted'));
-    expect((await team.call('DELETE', path)).status).toBe(404);
+    await eventually(async () =>
+      expect((await team.get(`${path}?include_deleted=true`)).data.status).toBe('deleted'),
+    );
+    const details = { deleted_at: expect.stringMatching(/Z$/) };
+    for (const [method, below] of [
+      ['GET', ''],
+      ['GET', '/status'],
+      ['DELETE', ''],
+      ['POST', '/pause'],
+      ['POST', '/refresh'],
+      ['GET', '/processes'],
+      ['GET', '/ports/80'],
+    ] as const) {
+      expect(await team.call(method, `${path}${below}`), below).toMatchObject({
+        status: 404,
+        error: { code: 'not_found', details },
+      });
+    }
     await eventually(async () => {
       const { data } = await team.get('/api/v1/webhooks/deliveries');
       expect(data.deliveries).toMatchObject([{ event_id: event.event_id, state: 'delivered' }]);
@@ -94,6 +111,7 @@ describeOnStores('the main path', (fresh) => {
     expect((await team.post(`${path}/refresh`)).data).toMatchObject({ expires_at: null });
     expect((await team.get(`${path}/status`)).data).toEqual({
       sandbox_id: id,
+      runtime_id: expect.stringMatching(/./),
       template_id: 'default',
       team_id: 'team_1',
       pod_name: expect.any(String),

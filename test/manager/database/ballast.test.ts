@@ -54,9 +54,9 @@ describe.skipIf(process.getuid?.() !== 0)('a full disk below SQLite', () => {
     }
     expect(refused).toBe(3);
     const [first] = ids as [string];
-    expect((await team.call('DELETE', `${SANDBOXES}/${first}`)).status).toBe(200);
+    expect((await team.call('DELETE', `${SANDBOXES}/${first}`)).status).toBe(202);
     await eventually(async () => {
-      expect((await team.get(`${SANDBOXES}/${first}`)).data.status).toBe('deleted');
+      expect((await team.get(`${SANDBOXES}/${first}?include_deleted=true`)).data.status).toBe('deleted');
     });
     rmSync(join(disk, 'filler'));
     expect((await team.post(SANDBOXES, { config })).status).toBe(201);

@@ -66,7 +66,7 @@ describe.skipIf(postgresPrograms() === null)('PostgreSQL that is lost', () => {
     const { server, database, team, path } = await scene();
     await server.dropConnections(database);
     await eventually(async () => expect((await team.get(path)).status).toBe(200));
-    expect((await team.call('DELETE', path)).status).toBe(200);
+    expect((await team.call('DELETE', path)).status).toBe(202);
   });
 
   it('is 503 while it is down, and found when it is back', async () => {

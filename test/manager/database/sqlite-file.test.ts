@@ -32,7 +32,7 @@ it('a file that was removed is written anew with all it held', async () => {
     before.push(await team.claim());
     expect(statSync(path).mode & 0o777).toBe(0o600);
   }
-  expect((await team.call('DELETE', `${SANDBOXES}/${removed}`)).status).toBe(200);
+  expect((await team.call('DELETE', `${SANDBOXES}/${removed}`)).status).toBe(202);
   // Another process finds it, too.
   const other = await client('team_2', 'sandboxes:write');
   await other.claim();

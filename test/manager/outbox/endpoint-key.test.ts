@@ -13,7 +13,7 @@ describeOnStores('endpoints of the outbox', (fresh) => {
     const team = await client('team_1', 'sandboxes:write', 'webhooks:read');
     const url = `http://127.0.0.1:9/${randomBytes(1_850).toString('hex')}`;
     const id = await team.claim({ webhook: { url } });
-    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
+    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(202);
     const { data } = await team.get('/api/v1/webhooks/deliveries');
     expect(data.deliveries).toMatchObject([{ sandbox_id: id, state: 'pending' }]);
   });

@@ -72,7 +72,7 @@ describeOnStores('admission of sandboxes', (fresh) => {
       status: 429,
       error: { details: { dimension: 'active_sandboxes', limit: 1, current: 1, requested: 1 } },
     });
-    expect((await client.call('DELETE', `/api/v1/sandboxes/${second}`)).status).toBe(200);
+    expect((await client.call('DELETE', `/api/v1/sandboxes/${second}`)).status).toBe(202);
     expect((await client.post(`/api/v1/sandboxes/${first}/resume`)).status).toBe(200);
     expect((await client.get('/api/v1/quotas/active_sandboxes')).data).toMatchObject({
       current: 1,

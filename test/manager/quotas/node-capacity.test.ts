@@ -184,7 +184,7 @@ describeOnStores('the shares of teams', (fresh) => {
     expect((await verb(one, first, 'resume')).status).toBe(200);
     const larger = { config: { resources: { memory: '256Mi' } } };
     expect((await one.call('PUT', `/api/v1/sandboxes/${first}`, larger)).status).toBe(200);
-    expect((await two.call('DELETE', `/api/v1/sandboxes/${theirs}`)).status).toBe(200);
+    expect((await two.call('DELETE', `/api/v1/sandboxes/${theirs}`)).status).toBe(202);
     await vi.waitFor(async () => expect((await verb(one, first, 'fork')).status).toBe(201));
   });
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import { timestamp } from '../../../src/base/clock.ts';
 import { purgeJob } from '../../../src/manager/sandboxes/housekeeping.ts';
-import { sandboxView, statusView } from '../../../src/manager/sandboxes/sandbox-view.ts';
+import { sandboxView } from '../../../src/manager/sandboxes/sandbox-view.ts';
 import { eventually } from '../../support/eventually.ts';
 import { opened, SEAL } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
@@ -17,7 +18,7 @@ describeOnStores('a deletion', (fresh) => {
     const { client } = await startManager(url);
     const team = await client('team_1', 'sandboxes:write');
     const id = await team.claim({ env_vars: { KEY: 'of this test' }, webhook: WEBHOOK });
-    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
+    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(202);
     await eventually(async () => expect(await statusOf(team, id)).toBe('deleted'));
     const { db } = await opened(url);
     const rows = await db
@@ -56,7 +57,7 @@ describeOnStores('a deletion', (fresh) => {
     const at_ms = Date.now() - 3_600_000;
     await db.updateTable('sandboxes').set({ memory_mib }).execute();
     await db.updateTable('leases').set({ memory_mib, counted_until_ms: at_ms }).execute();
-    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(200);
+    expect((await team.call('DELETE', `${SANDBOXES}/${id}`)).status).toBe(202);
   });
 });
 
@@ -79,10 +80,12 @@ describeOnStores('a deleted sandbox', (fresh) => {
       env_names: [],
       updated_at: expect.any(String),
     });
-    expect(statusView(kept).status).toBe('deleted');
     const not_found = { code: 'not_found' };
     await expect(sandboxes.getKept({ ...named, team_id: 'team_2' })).rejects.toMatchObject(not_found);
-    await expect(sandboxes.get(named)).rejects.toMatchObject(not_found);
+    await expect(sandboxes.get(named)).rejects.toMatchObject({
+      ...not_found,
+      details: { deleted_at: timestamp(kept.deleted_at_ms as number) },
+    });
     await expect(sandboxes.resume(named, null)).rejects.toMatchObject(not_found);
     await expect(sandboxes.refresh(named, 1)).rejects.toMatchObject(not_found);
     const again = deletions.delete(named.sandbox_id, 'team_1', { reason: 'api', actor: null });

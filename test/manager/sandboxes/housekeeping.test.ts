@@ -74,7 +74,7 @@ describe('sandboxes whose daemons do not answer', () => {
       async () => expect((await other.get(`/api/v1/sandboxes/${dead}`)).data.status).toBe('failed'),
       { timeout: 60_000 },
     );
-    expect((await hostile.call('DELETE', `/api/v1/sandboxes/${silent[0]}`)).status).toBe(200);
+    expect((await hostile.call('DELETE', `/api/v1/sandboxes/${silent[0]}`)).status).toBe(202);
   });
 
   it('do not delay the end of the ttl of others', async () => {

@@ -79,7 +79,7 @@ describeOnStores('a transition', (fresh) => {
     expect((await team.call('PUT', changing, { config: { env_vars: {} } })).error?.code).toBe('conflict');
     expect((await team.get(`${SANDBOXES}?status=failed`)).data.count).toBeGreaterThanOrEqual(3);
     for (const path of [pausing, forking, changing, deleting]) {
-      expect((await team.call('DELETE', path)).status).toBe(200);
+      expect((await team.call('DELETE', path)).status).toBe(202);
     }
     await consumer.arrival('sandbox.deleted', 4);
     expect(new Set(consumer.deliveries.map(({ event }) => event.payload.reason))).toEqual(

@@ -3,7 +3,9 @@ import { resolutionOf, transitionError } from '../../../src/manager/sandboxes/tr
 
 describe('a refused transition', () => {
   it('is not_found or a conflict that names the status', () => {
-    expect(transitionError({ refused: 'not_found', status: null })).toMatchObject({ code: 'not_found' });
+    expect(transitionError({ refused: 'not_found', status: null, deleted_at_ms: null })).toMatchObject({
+      code: 'not_found',
+    });
     for (const refused of ['busy', 'status'] as const) {
       expect(transitionError({ refused, status: 'paused' })).toMatchObject({
         code: 'conflict',

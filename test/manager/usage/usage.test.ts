@@ -69,7 +69,7 @@ describeOnStores('usage windows', (fresh) => {
       await sleep(100);
       await killAndStart();
     }
-    expect((await call('DELETE', `/sandboxes/${sandbox_id}`)).status).toBe(200);
+    expect((await call('DELETE', `/sandboxes/${sandbox_id}`)).status).toBe(202);
     await killAndStart();
     const { windows } = (await call('GET', '/usage/windows')).data as { windows: UsageWindow[] };
     let at = claimed_at;

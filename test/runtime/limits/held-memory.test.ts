@@ -159,7 +159,7 @@ describe.skipIf(missing !== '')(
       };
       expect(await client.post('/api/v1/sandboxes', { config: { resources } })).toMatchObject(refused);
       expect(await client.post(`/api/v1/sandboxes/${ids[0]}/fork`)).toMatchObject(refused);
-      expect((await client.call('DELETE', `/api/v1/sandboxes/${ids[1]}`)).status).toBe(200);
+      expect((await client.call('DELETE', `/api/v1/sandboxes/${ids[1]}`)).status).toBe(202);
       await eventually(
         async () =>
           expect((await client.post('/api/v1/sandboxes', { config: { resources } })).status).toBe(201),

@@ -15,6 +15,6 @@ export async function startScripted(database: string, folder = scratchFolder()) 
 
 /** The status of a sandbox; `gone` where it leaves no record. */
 export async function statusOf(team: Client, id: string): Promise<string> {
-  const { status, data } = await team.get(`${SANDBOXES}/${id}`);
+  const { status, data } = await team.get(`${SANDBOXES}/${id}?include_deleted=true`);
   return status === 404 ? 'gone' : data.status;
 }

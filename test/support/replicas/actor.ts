@@ -175,7 +175,7 @@ export class Actor {
     const asking = replicas.map((replica) => replica.ask(method, `${SANDBOXES}/${sandbox.id}${path}`));
     const answers = await Promise.all(asking);
     const statuses = answers.map((answer) => answer?.status ?? 0);
-    const is_done = statuses.includes(200);
+    const is_done = statuses.includes(verb === 'delete' ? 202 : 200);
     if (verb === 'delete' && (is_done || statuses.includes(404))) sandbox.stopped('gone');
     if (is_done && verb === 'pause') sandbox.stopped('paused');
     if (is_done && verb === 'resume') sandbox.ran(asked_ms);

@@ -117,7 +117,7 @@ async function deleteForSure(lane: Lane, story: Story, id: string, first: number
   sandbox?.mayStop(performance.now());
   for (let n = first; n < first + SETTLED_WITHIN_MS / AGAIN_MS; n++) {
     const answer = await (lane.replicas[n % 2] as Replica).ask('DELETE', `/sandboxes/${id}`);
-    if (answer?.status === 200 || answer?.status === 404) break;
+    if (answer?.status === 202 || answer?.status === 404) break;
     await sleep(AGAIN_MS);
   }
   sandbox?.stopped('gone');

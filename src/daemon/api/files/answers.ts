@@ -107,7 +107,7 @@ async function upload(
   allowLongBody(request, reply);
   keepHeapSmall();
   const gone = disconnectSignal(reply);
-  const { is_new, size, etag } = await own.write({
+  const { size, etag } = await own.write({
     path,
     mode: modeOf(query),
     parents: query.parents,
@@ -115,7 +115,7 @@ async function upload(
     data: bodyOf(direct, exchange, gone),
     signal: gone,
   });
-  reply.code(is_new ? 201 : 200).header('etag', etag);
+  reply.header('etag', etag);
   return success({ written: true, ...pathFields(path), size, etag });
 }
 
@@ -145,7 +145,7 @@ async function makeDirectory(
 ): Promise<unknown> {
   request.raw.resume();
   const created = await own.makeDirectory({ path, recursive: query.recursive, mode: modeOf(query) });
-  reply.code(created ? 201 : 200);
+  reply.code(201);
   return success({ created });
 }
 

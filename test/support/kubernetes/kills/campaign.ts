@@ -94,7 +94,7 @@ export class Campaign {
   /** Throws unless a deleted sandbox is gone. */
   async gone(sandbox_id: string): Promise<void> {
     await this.delete(sandbox_id);
-    const { data } = await this.managers.call('GET', `/${sandbox_id}`);
+    const { data } = await this.managers.call('GET', `/${sandbox_id}?include_deleted=true`);
     expect(data?.status).toBe('deleted');
     if (!this.#deleted.includes(sandbox_id)) this.#deleted.push(sandbox_id);
   }
