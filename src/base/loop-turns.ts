@@ -4,7 +4,13 @@
  */
 export class LoopTurns {
   readonly #waiting: (() => void)[] = [];
+  readonly #onIdle: () => void;
   #is_taken = false;
+
+  /** `onIdle` is called after a turn for which nothing was waiting. */
+  constructor(onIdle: () => void = () => {}) {
+    this.#onIdle = onIdle;
+  }
 
   /** Does a piece of work: at once if this turn has done none yet. */
   take(work: () => void): void {
@@ -38,6 +44,7 @@ export class LoopTurns {
     const work = this.#waiting.shift();
     if (!work) {
       this.#is_taken = false;
+      this.#onIdle();
       return;
     }
     setImmediate(this.#proceed);
