@@ -91,6 +91,8 @@ export const PUBLISHES_WAITING_MAX_BYTES = 16 * MIB;
 
 /** How long the manager's feed keeps an event, in ms: a consumer that was away for a week misses nothing. */
 export const FEED_KEPT_MS = 7 * DAY_MS;
+/** How many of its events the manager's feed keeps for a team: one that pauses and resumes all day must not fill the database of all. */
+export const FEED_KEPT_MAX = 200_000;
 
 // The manager's outbox. Contract section 7, "`sandbox.deleted`" and "Limits of a team".
 

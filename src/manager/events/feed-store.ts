@@ -33,13 +33,16 @@ export class FeedStore {
   }
 
   /** Adds events; those that are there already are left as they are. Returns those that were new. */
-  async add(tx: Transaction, events: readonly NewEvent[]): Promise<{ event_type: string }[]> {
+  async add(
+    tx: Transaction,
+    events: readonly NewEvent[],
+  ): Promise<{ event_type: string; team_id: string }[]> {
     if (events.length === 0) return [];
     return tx
       .insertInto('events')
       .values([...events])
       .onConflict((conflict) => conflict.column('event_id').doNothing())
-      .returning('event_type')
+      .returning(['event_type', 'team_id'])
       .execute();
   }
 
@@ -148,6 +151,23 @@ export class FeedStore {
     const { db } = this.#database;
     const old = db.selectFrom('events').select('seq').where('recorded_at_ms', '<', before_ms).limit(limit);
     const { numDeletedRows } = await db.deleteFrom('events').where('seq', 'in', old).executeTakeFirst();
+    return Number(numDeletedRows);
+  }
+
+  /** Removes up to `limit` events of a team, the oldest first, but none of its last `kept`; returns how many. */
+  async pruneTeam(team_id: string, kept: number, limit: number): Promise<number> {
+    const { db, dialect } = this.#database;
+    const of_team = db.selectFrom('events').where('team_id', '=', team_id);
+    const newest = of_team.orderBy('xid', 'desc').orderBy('seq', 'desc');
+    const last = await newest.select(['xid', 'seq']).offset(kept).limit(1).executeTakeFirst();
+    if (!last) return 0;
+    const oldest = of_team
+      .select('seq')
+      .where(sql<boolean>`not (${isAfter(dialect, last)})`)
+      .orderBy('xid')
+      .orderBy('seq')
+      .limit(limit);
+    const { numDeletedRows } = await db.deleteFrom('events').where('seq', 'in', oldest).executeTakeFirst();
     return Number(numDeletedRows);
   }
 }

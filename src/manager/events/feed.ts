@@ -3,6 +3,7 @@ import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { Counter, gauge, type Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
+import { FEED_KEPT_MAX } from '../../contract/defaults.ts';
 import { invalidField } from '../../contract/errors.ts';
 import type { FeedEvent, FeedEventType, FeedPage } from '../../contract/feed.ts';
 import type { LifecycleEvent, Runtime } from '../../runtime/runtime.ts';
@@ -16,7 +17,7 @@ import { SettingStore } from '../database/setting-store.ts';
 import type { DeletedEvent, FeedSandbox, LifecycleFeed, LifecycleReading } from '../sandboxes/ports.ts';
 import { type EventRow, type FeedFilter, FeedStore } from './feed-store.ts';
 import { Followers } from './followers.ts';
-import { catchUpJob, followJob, pruneJob } from './jobs.ts';
+import { type AddedEvents, catchUpJob, followJob, pruneJob } from './jobs.ts';
 
 /** Pages of a daemon's records read at once; a daemon that has more is read on later. */
 const PAGES_AT_ONCE = 10;
@@ -32,6 +33,8 @@ export interface FeedParts {
   log: Log;
   runtime: Pick<Runtime, 'lifecycle'>;
   seal: Pick<Seal, 'recordKey'>;
+  /** How many events of a team are kept. */
+  kept?: number;
 }
 
 /**
@@ -44,6 +47,7 @@ export class Feed implements LifecycleFeed {
   readonly #store: FeedStore;
   readonly #positions: PositionStore;
   readonly #database_id: string;
+  readonly #added_of_teams: AddedEvents = new Map();
   readonly #added = new Counter('feed_events_total', 'Lifecycle events added to the feed.', ['event_type']);
   readonly #refused = new Counter(
     'feed_records_refused_total',
@@ -67,11 +71,11 @@ export class Feed implements LifecycleFeed {
 
   /** The jobs of the feed: what was missed, who follows, and what is old. */
   jobs(): Job[] {
-    const { clock, log } = this.#parts;
+    const { clock, log, kept = FEED_KEPT_MAX } = this.#parts;
     return [
       catchUpJob(this.#store, this, clock, log),
       followJob(this.followers),
-      pruneJob(this.#store, clock),
+      pruneJob(this.#store, clock, log, { added: this.#added_of_teams, kept }),
     ];
   }
 
@@ -141,7 +145,10 @@ export class Feed implements LifecycleFeed {
   }
 
   async #add(tx: Transaction, events: Parameters<FeedStore['add']>[1]): Promise<void> {
-    for (const { event_type } of await this.#store.add(tx, events)) this.#added.add([event_type]);
+    for (const { event_type, team_id } of await this.#store.add(tx, events)) {
+      this.#added.add([event_type]);
+      this.#added_of_teams.set(team_id, (this.#added_of_teams.get(team_id) ?? 0) + 1);
+    }
   }
 
   /** A page of a team's events after a cursor. Errors: `invalid_request` (`cursor`), `unavailable`. */

@@ -62,13 +62,30 @@ export function followJob(followers: Followers): Job {
   };
 }
 
-/** Removes events that were kept long enough, some at a time. */
-export function pruneJob(store: FeedStore, clock: DatabaseClock): Job {
+/** How many events were added for each team since its own were counted. */
+export type AddedEvents = Map<string, number>;
+
+/** Removes events that were kept long enough, and those of a team beyond the `kept` last ones, some at a time. */
+export function pruneJob(
+  store: FeedStore,
+  clock: DatabaseClock,
+  log: Log,
+  { added, kept }: { added: AddedEvents; kept: number },
+): Job {
+  /** A team's events are counted only once so many may be too many: counting reads all that are kept. */
+  const counted_each = kept / 100;
+  const pruneTeam = async (team_id: string) => {
+    const pruned = await store.pruneTeam(team_id, kept, PRUNE_AT_ONCE);
+    if (pruned > 0) log.warn({ team_id, pruned, kept }, "a team's oldest events were removed from the feed");
+    if (pruned < PRUNE_AT_ONCE) added.delete(team_id);
+    return pruned;
+  };
   return {
     name: 'feed-prune',
     async run() {
-      const pruned = await store.prune(clock.wallMs() - FEED_KEPT_MS, PRUNE_AT_ONCE);
-      return pruned === PRUNE_AT_ONCE ? 0 : PRUNE_MS;
+      const pruned = [await store.prune(clock.wallMs() - FEED_KEPT_MS, PRUNE_AT_ONCE)];
+      for (const [team_id, count] of added) if (count >= counted_each) pruned.push(await pruneTeam(team_id));
+      return pruned.includes(PRUNE_AT_ONCE) ? 0 : PRUNE_MS;
     },
   };
 }

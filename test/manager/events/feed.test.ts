@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { Log } from '../../../src/base/log.ts';
 import { FEED_KEPT_MS } from '../../../src/contract/defaults.ts';
 import type { FeedEvent } from '../../../src/contract/feed.ts';
+import { Feed } from '../../../src/manager/events/feed.ts';
+import { SEAL, SILENT } from '../../support/manager/outbox.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -131,6 +134,41 @@ describeOnStores('the feed', (fresh) => {
     expect(await told(parts)).toEqual([]);
     // A cursor that was read stays good, also where nothing before it is left.
     expect((await parts.feed.page('team_1', next_cursor, { limit: 10 })).events).toEqual([]);
+  });
+
+  it('keeps the last events of a team, and takes nothing from another one', async () => {
+    const parts = await scriptedParts(await fresh());
+    const { database, clock, runtime, services } = parts;
+    const lines: object[] = [];
+    const log = { ...SILENT, warn: (fields: object) => lines.push(fields) } as unknown as Log;
+    const feed = await Feed.open({
+      ...{ database, clock: services.clock, log, runtime },
+      seal: SEAL,
+      kept: 700,
+    });
+    const others = await parts.claim();
+    const add = (sandbox_id: string, team_id: string, count: number) => {
+      const events = Array.from({ length: count }, () => runtime.live(sandbox_id, 'sandbox.paused'));
+      return database.db
+        .transaction()
+        .execute((tx) => feed.store(tx, { sandbox_id, team_id }, { events, is_complete: true }));
+    };
+    const prune = feed.jobs().find(({ name }) => name === 'feed-prune');
+    await add('sbx_2', 'team_2', 701);
+    await add('sbx_2', 'team_2', 1_100);
+    // More than are removed at once.
+    expect(await prune?.run()).toBe(0);
+    expect(await prune?.run()).toBeGreaterThan(0);
+    const kept = await feed.page('team_2', undefined, { limit: 1_000 });
+    expect(kept.events.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: 700 }, (_, place) => 1_102 + place),
+    );
+    expect(await told(parts)).toEqual([expect.objectContaining({ sandbox_id: others.sandbox_id })]);
+    expect(lines).toEqual([1_000, 101].map((pruned) => ({ team_id: 'team_2', pruned, kept: 700 })));
+    await clock.advance(1_000);
+    await add('sbx_2', 'team_2', 3);
+    await prune?.run();
+    expect((await feed.page('team_2', undefined, { limit: 1_000 })).events).toHaveLength(703);
   });
 
   it('shows one kind, or one sandbox, on pages of their own cursor', async () => {
