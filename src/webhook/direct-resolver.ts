@@ -121,10 +121,13 @@ function byDatagram(
       const answer = read(message);
       if (answer) finish(answer);
     });
-    // A connected socket takes datagrams from this server alone.
-    socket.connect(port, address, () => {
-      if (!is_over) socket.send(question, () => {});
-    });
+    // A connected socket takes datagrams from this server alone. Its callback also gets the error of a connect that fails, as
+    // without a route, which is then no event.
+    const onConnect = (error?: Error) => {
+      if (error) finish(null);
+      else if (!is_over) socket.send(question, () => {});
+    };
+    socket.connect(port, address, onConnect);
   });
 }
 

@@ -75,7 +75,7 @@ function detailOf(kind: AttemptError, error: TransportError, target: Target): st
   const { code = '', message } = error;
   if (kind === 'blocked') return blockedDetail(target);
   if (kind === 'dns')
-    return `${systemErrorWords(dnsCode(code)) ?? 'the name server failed'} (${code} ${target.hostname})`;
+    return `${systemErrorWords(code) ?? 'the name server failed'} (${code} ${target.hostname})`;
   if (kind === 'tls') return `${error.reason ?? message.replace(NODE_HINT, '')} (${code} ${placeOf(target)})`;
   if (kind === 'protocol') return `the answer is not valid HTTP (${parserReason(error)})`;
   const { remoteAddress, remotePort } = error.socket ?? {};
@@ -91,11 +91,6 @@ function detailOf(kind: AttemptError, error: TransportError, target: Target): st
 function parserReason({ name, code, message }: TransportError): string {
   if (name === 'HTTPParserError') return /\((.+)\)$/.exec(message)?.[1] ?? message;
   return code === 'UND_ERR_SOCKET' ? message : (code ?? name);
-}
-
-/** The manager's resolver joins the codes of its two questions. */
-function dnsCode(code: string): string {
-  return /TIMEOUT|CONNREFUSED|SERVFAIL/.test(code) ? 'EAI_AGAIN' : code;
 }
 
 function placeOf({ hostname, port }: Target): string {

@@ -49,7 +49,7 @@ export function threadlessResolve({
     const codes = [four, six].map((each) => (each.status === 'rejected' ? String(each.reason.code) : ''));
     if (codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA'))
       return limit(() => platform(hostname));
-    throw Object.assign(new Error(`${name} cannot be resolved`), { code: `EAI_${codes.join('_')}` });
+    throw Object.assign(new Error(`${name} cannot be resolved`), { code: 'EAI_AGAIN' });
   };
 }
 

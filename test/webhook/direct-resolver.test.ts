@@ -125,6 +125,16 @@ test('what nobody knows is ENOTFOUND, and what could not be found out EAI_AGAIN'
   await expect(resolve('fails.test')).rejects.toMatchObject({ code: 'EAI_AGAIN' });
 });
 
+test('a name server to which there is no route ends nothing but its question', async () => {
+  const folder = scratchFolder();
+  const files = { hosts: join(folder, 'hosts'), settings: join(folder, 'resolv.conf') };
+  writeFileSync(files.hosts, '');
+  // Refused at once, as without a route: the socket may not send to everybody.
+  writeFileSync(files.settings, 'nameserver 255.255.255.255\n');
+  const resolve = makeDirectResolve(systemClock, files);
+  await expect(resolve('good.test')).rejects.toMatchObject({ code: 'EAI_AGAIN' });
+});
+
 test('a name server that does not answer is given up, beside names that are answered', async () => {
   const clock = new ManualClock();
   const resolve = await resolving('', clock);

@@ -27,11 +27,7 @@ describe('the detail of an error', () => {
       'no route to the network (ENETUNREACH [2001:db8::1]:443)',
     ],
     ['dns', { code: 'ENOTFOUND' }, 'no such host (ENOTFOUND hooks.invalid)'],
-    [
-      'dns',
-      { code: 'EAI_ETIMEOUT_ETIMEOUT' },
-      'the name cannot be resolved right now (EAI_ETIMEOUT_ETIMEOUT hooks.invalid)',
-    ],
+    ['dns', { code: 'EAI_AGAIN' }, 'the name cannot be resolved right now (EAI_AGAIN hooks.invalid)'],
     [
       'tls',
       { code: 'CERT_HAS_EXPIRED', message: 'certificate has expired' },

@@ -78,7 +78,7 @@ it('asks the name servers, and is not held up by names that hang', async () => {
   expect(await resolve('good.test')).toEqual([{ address: '192.0.2.7', family: 4 }]);
   expect(is_over).toBe(false);
   for (const each of await ended) {
-    expect(each).toMatchObject({ status: 'rejected', reason: { code: expect.stringMatching(/^EAI_/) } });
+    expect(each).toMatchObject({ status: 'rejected', reason: { code: 'EAI_AGAIN' } });
   }
 });
 
@@ -98,5 +98,5 @@ it('asks the platform for what the name servers do not know, a few at a time', a
 
 it('tells a failure of the name servers as one of names', async () => {
   const resolve = await resolving();
-  await expect(resolve('broken.test')).rejects.toMatchObject({ code: expect.stringMatching(/^EAI_/) });
+  await expect(resolve('broken.test')).rejects.toMatchObject({ code: 'EAI_AGAIN' });
 });
