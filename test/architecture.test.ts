@@ -116,6 +116,7 @@ const OWNERS: Record<string, RegExp> = {
   yaml: /^src\/(manager\/config|ctl\/settings|runtime\/kubernetes\/api)\/config-file\.ts$/,
   'p-retry': /^src\/outbox\//,
   koffi: /^src\/base\/linux\/libc\.ts$/,
+  execa: /^src\/base\/start-program\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,
   'eventsource-parser': /^src\/contract\/server-sent-events\.ts$/,
   preact: /^src\/console\//,
@@ -280,6 +281,12 @@ describe('the house', () => {
       imports.filter((name) => OWNERS[name] && !OWNERS[name].test(path)).map((name) => `${path} -> ${name}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  it("starts processes by execa, but the daemon's own helpers", () => {
+    const wrong = files.filter(({ loaded }) => loaded.includes('node:child_process'));
+    expect(wrong.map(({ path }) => path)).toEqual(['src/base/linux/helper-process.ts']);
+    expect(files.filter(({ loaded }) => loaded.includes('execa'))).toEqual([]);
   });
 
   it("keeps V8's flags in one folder", () => {

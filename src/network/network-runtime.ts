@@ -155,7 +155,7 @@ export class NetworkRuntime implements Service {
   }
 
   /**
-   * Gives a sandbox its network; resolves when packets can pass. Rejects with ProgramError or MeterError; the network is
+   * Gives a sandbox its network; resolves when packets can pass. Rejects with ToolError or MeterError; the network is
    * then removed again.
    */
   async attach(request: AttachRequest): Promise<void> {
@@ -172,7 +172,7 @@ export class NetworkRuntime implements Service {
 
   /**
    * Takes over a sandbox's network from another run, whose connections survive. `pid`: a process in its namespace, null
-   * if there is none. Rejects with ProgramError or MeterError, of code `EBUSY` if that other run still meters it.
+   * if there is none. Rejects with ToolError or MeterError, of code `EBUSY` if that other run still meters it.
    */
   async takeOver(request: AttachRequest, pid: number | null = null): Promise<void> {
     if (pid !== null) await this.#namespaces.restore(request.sandbox_id, pid);
@@ -228,7 +228,7 @@ export class NetworkRuntime implements Service {
 
   /**
    * Adds a sandbox; resolves when packets can pass. `create` makes its namespace with the rules for the metered
-   * directions; null: it is there, and gets them once its queues are open. Rejects with ProgramError or MeterError.
+   * directions; null: it is there, and gets them once its queues are open. Rejects with ToolError or MeterError.
    */
   async #add(
     request: AttachRequest,

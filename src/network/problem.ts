@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { runTool } from '../base/run-tool.ts';
 import { flowBounds } from './flows/flow-bounds.ts';
 import { linkOf } from './namespace/addresses.ts';
 import { namesBeginning, namespacePath } from './namespace/namespace-file.ts';
 import { nodeGroup } from './namespace/node-group.ts';
 import { nodeRulesText } from './namespace/node-rules.ts';
-import { runProgram } from './namespace/programs.ts';
 import { queuePrograms, queueText, sandboxScript } from './namespace/texts.ts';
 
 const CAPABILITIES = { CAP_NET_ADMIN: 12n, CAP_SYS_ADMIN: 21n };
@@ -29,7 +29,7 @@ export async function networkProblem(): Promise<string | null> {
       return `it needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN (${name} is missing; a link in user space is not supported)`;
   }
   for (const [program, debian_package] of Object.entries(PROGRAMS)) {
-    const is_there = await runProgram([program, '-V']).then(
+    const is_there = await runTool([program, '-V']).then(
       () => true,
       () => false,
     );
@@ -38,14 +38,14 @@ export async function networkProblem(): Promise<string | null> {
   await removeLeftProbes();
   const name = `${PREFIX}${process.pid}-${++probes}`;
   try {
-    await runProgram(['ip', 'netns', 'add', name]);
+    await runTool(['ip', 'netns', 'add', name]);
   } catch (error) {
     return `network namespaces cannot be created: ${reasonOf(error)}`;
   }
   try {
     return (await partsProblem(name)) ?? (await queueProblem(namespacePath(name)));
   } finally {
-    await runProgram(['ip', 'netns', 'delete', name]);
+    await runTool(['ip', 'netns', 'delete', name]);
   }
 }
 
@@ -64,7 +64,7 @@ async function partsProblem(name: string): Promise<string | null> {
   ];
   for (const [what, command, stdin] of attempts) {
     try {
-      await runProgram(['nsenter', `--net=${namespacePath(name)}`, ...command], stdin);
+      await runTool(['nsenter', `--net=${namespacePath(name)}`, ...command], { stdin });
     } catch (error) {
       return `this kernel refuses ${what}: ${reasonOf(error)}`;
     }
@@ -82,7 +82,7 @@ async function queueProblem(path: string): Promise<string | null> {
   const text = queueText({ egress: true, ingress: true });
   for (const program of queuePrograms()) {
     try {
-      await runProgram(['nsenter', `--net=${path}`, program], text);
+      await runTool(['nsenter', `--net=${path}`, program], { stdin: text });
     } catch {
       return `this kernel has no NFQUEUE (refused by ${program})`;
     }
@@ -94,7 +94,7 @@ async function queueProblem(path: string): Promise<string | null> {
 async function removeLeftProbes(): Promise<void> {
   for (const name of namesBeginning(PREFIX)) {
     const pid = name.slice(PREFIX.length).split('-')[0];
-    if (pid && !existsSync(`/proc/${pid}`)) await runProgram(['ip', 'netns', 'delete', name]).catch(() => {});
+    if (pid && !existsSync(`/proc/${pid}`)) await runTool(['ip', 'netns', 'delete', name]).catch(() => {});
   }
 }
 

@@ -1,8 +1,9 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { ApiError } from '../../contract/errors.ts';
 import { type Clock, runTime, type Timer } from '../clock.ts';
+import { startHelper } from './helper-process.ts';
 import { LAUNCHER } from './launcher.ts';
 import { type ProcStat, parseStat, readPids, readProgramName, readStatus } from './procfs.ts';
 
@@ -160,7 +161,7 @@ export class ProcessTable {
   #start(): Looker | null {
     this.#received = Buffer.alloc(0);
     try {
-      const looker = spawn(LAUNCHER, ['look', this.#variable], {
+      const looker = startHelper([LAUNCHER, 'look', this.#variable], {
         ...{ argv0: 'launcher', env: {}, stdio: ['pipe', 'pipe', 'ignore'] },
       }) as Looker;
       looker.on('error', () => {}); // it has no pid then

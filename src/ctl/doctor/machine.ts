@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import { readKernelSetting, readProgramName } from '../../base/linux/procfs.ts';
+import { runTool } from '../../base/run-tool.ts';
 import { pause } from '../pause.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
@@ -74,8 +73,7 @@ export async function checkReaper(clock: Clock): Promise<Finding[]> {
 /** The pid of a process whose parent has ended; null if none could be started. */
 async function orphaned(): Promise<string | null> {
   try {
-    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `sleep ${ORPHAN_S} >/dev/null & echo $!`]);
-    return stdout.trim();
+    return (await runTool(['/bin/sh', '-c', `sleep ${ORPHAN_S} >/dev/null 2>&1 & echo $!`])).trim();
   } catch {
     return null;
   }

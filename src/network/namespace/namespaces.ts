@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs';
+import { runTool, ToolError } from '../../base/run-tool.ts';
 import type { PerDirection } from '../directions.ts';
 import { type FlowBounds, flowBounds } from '../flows/flow-bounds.ts';
 import { crowdingText, type FlowCounter, type FlowRules, teamNumber } from '../flows/flow-rules.ts';
@@ -8,7 +9,6 @@ import type { KernelCount } from './kernel-counters.ts';
 import { isNamespace, namesBeginning, namespacePath } from './namespace-file.ts';
 import { type NodeGroup, TABLE_PREFIX } from './node-group.ts';
 import { admitText, forgetText, nodeRulesText, timeoutsText } from './node-rules.ts';
-import { ProgramError, runProgram } from './programs.ts';
 import {
   FORWARDING_SCRIPT,
   lines,
@@ -48,7 +48,7 @@ export interface NameServers {
 /**
  * The network namespaces of a group's sandboxes on this node, with their links, addresses and rules. The kernel holds
  * all state, so that every manager of the group sees the same: a namespace is found by its name, a link by its alias,
- * which is that name. Every method rejects with ProgramError.
+ * which is that name. Every method rejects with ToolError.
  */
 export class Namespaces {
   readonly #options: NamespaceOptions;
@@ -140,7 +140,7 @@ export class Namespaces {
     await this.remove(sandbox_id);
     const link = await this.#addLink(this.#nameOf(sandbox_id));
     await Promise.all([
-      runProgram([...this.#inside(sandbox_id), 'sh'], sandboxScript({ link, is_metered })),
+      runTool([...this.#inside(sandbox_id), 'sh'], { stdin: sandboxScript({ link, is_metered }) }),
       this.#admit(link, teamNumber(team_id)),
     ]);
   }
@@ -153,14 +153,14 @@ export class Namespaces {
     const path = this.pathOf(sandbox_id);
     if (isNamespace(path)) return;
     rmSync(path, { force: true });
-    await runProgram(['ip', 'netns', 'attach', this.#nameOf(sandbox_id), String(pid)]);
+    await runTool(['ip', 'netns', 'attach', this.#nameOf(sandbox_id), String(pid)]);
   }
 
   /** Sends the packets of the metered directions, and no others, to their queues. */
   async setMetered(sandbox_id: string, is_metered: PerDirection<boolean>): Promise<void> {
     const text = queueText(is_metered);
     await Promise.all(
-      queuePrograms().map((program) => runProgram([...this.#inside(sandbox_id), program], text)),
+      queuePrograms().map((program) => runTool([...this.#inside(sandbox_id), program], { stdin: text })),
     );
   }
 
@@ -183,7 +183,7 @@ export class Namespaces {
     if (!existsSync(this.pathOf(sandbox_id))) return;
     const link = await this.linkOf(sandbox_id);
     const has_flows = link !== null && ((await this.counts(sandbox_id))?.ingress.packets ?? 1) > 0;
-    const namespace = runProgram(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
+    const namespace = runTool(['ip', 'netns', 'delete', this.#nameOf(sandbox_id)]);
     await Promise.all([
       this.#unlessGone(namespace),
       ...(link ? [this.#removeLink(link, has_flows), this.#forget(link)] : []),
@@ -313,7 +313,7 @@ export class Namespaces {
         await this.#onNode(['ip', '-batch', '-'], nodeLinkText(namespace, link, this.#options.group));
         return link;
       } catch (error) {
-        await this.#unlessGone(runProgram(['ip', 'netns', 'delete', namespace]));
+        await this.#unlessGone(runTool(['ip', 'netns', 'delete', namespace]));
         if (!isTaken(error)) throw error;
       }
     }
@@ -341,12 +341,11 @@ export class Namespaces {
     return this.#onNode(['nft', '-f', '-'], text);
   }
 
-  #onNode(command: string[], stdin = ''): Promise<string> {
+  #onNode(command: string[], stdin?: string): Promise<string> {
     const node = this.#options.node_namespace;
-    return runProgram(
-      node === null ? command : ['nsenter', `--net=${namespacePath(node)}`, ...command],
+    return runTool(node === null ? command : ['nsenter', `--net=${namespacePath(node)}`, ...command], {
       stdin,
-    );
+    });
   }
 
   async #unlessGone(removal: Promise<string>): Promise<void> {
@@ -359,11 +358,11 @@ export class Namespaces {
 }
 
 function isGone(error: unknown): boolean {
-  return error instanceof ProgramError && /No such file|Cannot find device|No such device/.test(error.stderr);
+  return error instanceof ToolError && /No such file|Cannot find device|No such device/.test(error.stderr);
 }
 
 function isTaken(error: unknown): boolean {
-  return error instanceof ProgramError && /File exists/.test(error.stderr);
+  return error instanceof ToolError && /File exists/.test(error.stderr);
 }
 
 /** The names of the links in a table as `nft` shows it. */

@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   chmodSync,
   closeSync,
@@ -11,8 +9,8 @@ import {
   openSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
+import { type RunningTool, startTool } from '../../base/run-tool.ts';
+import type { ProgramFile } from '../../base/start-program.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { placeStateDir, STATE_DIR } from '../rootfs.ts';
 
@@ -25,12 +23,17 @@ export const OUTBOX_FILE = 'outbox.db';
  * `tar` with at most 512 MiB of the host's memory: it keeps the paths of all folders on its way, and a sandbox can nest
  * folders as deep as it has inodes.
  */
-const BOUNDED = ['-c', 'ulimit -v 524288 && exec tar "$@"', 'tar'];
+const BOUNDED = ['/bin/sh', '-c', 'ulimit -v 524288 && exec tar "$@"', 'tar'];
 const FLAGS = ['--xattrs', '--acls', '--numeric-owner'];
 
-/** The arguments of `/bin/sh` that make it `tar` in `folder`: with owners, modes, attributes and links as they are. */
-export function tarIn(folder: string, ...args: string[]): string[] {
-  return [...BOUNDED, '-C', folder, ...FLAGS, ...args];
+/** Starts `tar` in `folder`, with owners, modes, attributes and links as they are. `files`: its stdin and stdout. */
+export function startTar(
+  folder: string,
+  files: readonly [stdin: ProgramFile, stdout: ProgramFile],
+  ...args: string[]
+): Promise<RunningTool> {
+  const command = [...BOUNDED, '-C', folder, ...FLAGS, ...args];
+  return startTool(command, [...files, 'pipe'], { path: process.env.PATH });
 }
 
 /** Unpacks what comes on standard input. */
@@ -52,14 +55,13 @@ export async function copyRootfs(
   owner: number | null,
 ): Promise<void> {
   mkdirSync(target, { recursive: true, mode: 0o755 });
-  const unpack = spawn('/bin/sh', tarIn(target, ...UNPACKING), { stdio: ['pipe', 'ignore', 'pipe'] });
+  const unpack = await startTar(target, ['pipe', 'ignore'], ...UNPACKING);
+  const { stdin } = unpack.program.child;
   const owners = owner === null ? [] : [`--owner=sandbox:${owner}`, `--group=sandbox:${owner}`];
   const what = ['--anchored', `--exclude=.${STATE_DIR}`, '.'];
-  const pack = spawn('/bin/sh', tarIn(source, ...owners, ...PACKING, ...what), {
-    stdio: ['ignore', unpack.stdin, 'pipe'],
-  });
-  unpack.stdin.destroy(); // the other program holds it
-  const ends = await Promise.all([pack, unpack].map(tarProblem));
+  const pack = await startTar(source, ['ignore', stdin], ...owners, ...PACKING, ...what);
+  stdin?.destroy(); // the other program holds it
+  const ends = await Promise.all([pack.problem, unpack.problem]);
   const failed = ends.find((end) => end !== null);
   if (failed) throw new ApiError('internal_error', `The root file system could not be copied: ${failed}`);
   const outbox = join(placeStateDir(target, owner), OUTBOX_FILE);
@@ -87,10 +89,4 @@ export function openOutboxCopy(state_dir: number): number {
   if (fstatSync(file).isFile()) return file;
   closeSync(file);
   throw new ApiError('internal_error', 'The source has lost its outbox.');
-}
-
-/** Waits for the end of `tar`; null if it has done its work, else the first line that it reported. */
-export async function tarProblem(tar: ChildProcess & { stderr: Readable }): Promise<string | null> {
-  const [output, [code]] = await Promise.all([text(tar.stderr), once(tar, 'close')]);
-  return code === 0 ? null : output.trim().split('\n')[0] || `tar exited with ${code}`;
 }

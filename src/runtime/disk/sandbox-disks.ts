@@ -10,10 +10,10 @@ import {
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { toolProblem } from '../../base/run-tool.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { Begin } from '../steps.ts';
-import { runTool } from './tool.ts';
 
 const MIB = 1024 * 1024;
 /** The smallest disk: a journal, and room for the sandbox's daemon. */
@@ -59,7 +59,7 @@ export class SandboxDisks {
       const apart = ['--mount', '--propagation', 'private'];
       this.#why_not =
         (await format(image, DISK_MIN_MIB)) ??
-        (await runTool('unshare', ...apart, 'mount', ...MOUNTED, image, folder));
+        (await toolProblem('unshare', ...apart, 'mount', ...MOUNTED, image, folder));
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -77,7 +77,7 @@ export class SandboxDisks {
     mkdirSync(files.disk, { mode: 0o700 });
     const why_unformatted = await format(files.disk_image, Math.max(disk_mib, DISK_MIN_MIB));
     if (why_unformatted === null) await begin('mount the disk');
-    const why = why_unformatted ?? (await runTool('mount', ...MOUNTED, files.disk_image, files.disk));
+    const why = why_unformatted ?? (await toolProblem('mount', ...MOUNTED, files.disk_image, files.disk));
     if (why !== null) throw new ApiError('internal_error', `The sandbox's disk could not be made: ${why}`);
     chmodSync(files.disk, 0o700);
     // Now, while there is room for it.
@@ -87,16 +87,17 @@ export class SandboxDisks {
   /** Mounts a sandbox's disk if it is not mounted, as after a restart of the machine. Null, or why it cannot be. */
   async attach(files: SandboxFiles): Promise<string | null> {
     if (!existsSync(files.disk_image) || isMounted(files)) return null;
-    return runTool('mount', ...MOUNTED, files.disk_image, files.disk);
+    return toolProblem('mount', ...MOUNTED, files.disk_image, files.disk);
   }
 
   /** Unmounts a sandbox's disk, which is removed next; nothing may run on it. Idempotent. Throws if it stays. */
   async detach(files: SandboxFiles): Promise<void> {
     if (!isMounted(files)) return;
     // What of large files is not written yet would be written now.
-    await runTool('find', files.rootfs, '-xdev', '-type', 'f', '-size', '+1M', '-delete');
+    await toolProblem('find', files.rootfs, '-xdev', '-type', 'f', '-size', '+1M', '-delete');
     // Somebody on the host may look at it; then it goes as soon as they have left.
-    const why = (await runTool('umount', files.disk)) && (await runTool('umount', '--lazy', files.disk));
+    const why =
+      (await toolProblem('umount', files.disk)) && (await toolProblem('umount', '--lazy', files.disk));
     if (why !== null && isMounted(files)) throw new Error(`${files.disk} cannot be unmounted: ${why}`);
   }
 }
@@ -110,8 +111,8 @@ async function format(image: string, size_mib: number): Promise<string | null> {
   const file = openSync(image, 'wx', 0o600);
   ftruncateSync(file, size_mib * MIB);
   closeSync(file);
-  await runTool('fallocate', '--length', `${size_mib}MiB`, image);
-  return runTool('mkfs.ext4', ...FORMAT, image);
+  await toolProblem('fallocate', '--length', `${size_mib}MiB`, image);
+  return toolProblem('mkfs.ext4', ...FORMAT, image);
 }
 
 function isMounted({ disk, directory }: SandboxFiles): boolean {

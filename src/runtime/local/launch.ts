@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, constants, lchownSync, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import { LAUNCH_VARIABLES } from '../../base/node-variables.ts';
+import { leaveProgram, type StartedProgram, startProgram, TO_PROGRAM } from '../../base/start-program.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { SOCKET, TOKEN } from '../rootfs.ts';
 import type { LaunchCommand } from '../walls/isolation.ts';
@@ -40,8 +39,10 @@ export async function launchDaemon(
   rmSync(files.control_socket, { force: true });
   mkdirSync(files.run, { mode: 0o700 });
   if (user !== null) lchownSync(files.run, user, user);
-  const child = start(files, command, groups);
-  await listening(clock, child, files);
+  const program = await start(files, command, groups);
+  const { child } = program;
+  await listening(clock, program, files);
+  leaveProgram(program);
   child.stderr?.destroy();
   linkSync(join(files.run, SOCKET), files.control_socket);
   const daemon = await identify(
@@ -57,22 +58,25 @@ export function revokeControl(files: SandboxFiles): void {
   rmSync(join(files.run, TOKEN), { force: true });
 }
 
-function start(files: SandboxFiles, command: LaunchCommand, groups: string[]): ChildProcess {
+async function start(files: SandboxFiles, command: LaunchCommand, groups: string[]): Promise<StartedProgram> {
   const { argv, cwd, env, bubblewrap_args, seccomp_filter } = command;
-  const [program, ...args] = groups.length === 0 ? argv : [...JOIN_GROUPS, ...groups, '--', ...argv];
   const log = files.openLog();
   const run = openSync(files.run, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
-    const child = spawn(program as string, args, {
-      cwd,
-      env: { ...LAUNCH_VARIABLES, ...env },
-      detached: true,
-      // Bubblewrap's own output matters only until the daemon runs. Its init keeps these streams: `/dev/null` among
-      // them would be the host's own node, which a sandbox of a manager run by root could change.
-      stdio: bubblewrap_args
-        ? ['pipe', 'pipe', 'pipe', 'pipe', log, seccomp_filter ? 'pipe' : 'ignore']
-        : ['ignore', log, log, run],
-    });
+    const started = await startProgram(
+      groups.length === 0 ? argv : [...JOIN_GROUPS, ...groups, '--', ...argv],
+      {
+        cwd,
+        env: { ...LAUNCH_VARIABLES, ...env },
+        is_detached: true,
+        // Bubblewrap's own output matters only until the daemon runs. Its init keeps these streams: `/dev/null` among
+        // them would be the host's own node, which a sandbox of a manager run by root could change.
+        stdio: bubblewrap_args
+          ? ['pipe', 'pipe', 'pipe', TO_PROGRAM, log, seccomp_filter ? TO_PROGRAM : 'ignore']
+          : ['ignore', log, log, run],
+      },
+    );
+    const { child } = started;
     child.unref();
     child.stdin?.destroy();
     child.stdout?.destroy();
@@ -81,7 +85,7 @@ function start(files: SandboxFiles, command: LaunchCommand, groups: string[]): C
       send(pipes[3], bubblewrap_args.map((arg) => `${arg}\0`).join(''));
       if (seccomp_filter) send(pipes[5], seccomp_filter);
     }
-    return child;
+    return started;
   } finally {
     closeSync(log);
     closeSync(run);
@@ -93,20 +97,15 @@ function send(pipe: Writable | null | undefined, content: string | Buffer): void
   pipe?.end(content);
 }
 
-async function listening(clock: Clock, child: ChildProcess, files: SandboxFiles): Promise<void> {
+async function listening(clock: Clock, { child, ended }: StartedProgram, files: SandboxFiles): Promise<void> {
   let end: string | null = null;
   let output = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     output = `${output}${text}`.slice(-OUTPUT_MAX_LENGTH);
   });
-  void once(child, 'exit').then(
-    ([code, signal]) => {
-      end = `it exited with ${code ?? signal}`;
-    },
-    (error: Error) => {
-      end = error.message;
-    },
-  );
+  void ended.then(({ code, signal, refusal }) => {
+    end = refusal === null ? `it exited with ${code ?? signal}` : `its program cannot be started: ${refusal}`;
+  });
   const until_ms = runTime(clock).monotonicMs() + START_TIMEOUT_MS;
   while (!isListening(join(files.run, SOCKET))) {
     if (end !== null || runTime(clock).monotonicMs() > until_ms) {

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { toolProblem } from '../../base/run-tool.ts';
 import { askToStop, STOP_TIMEOUT_MS } from '../daemon-requests.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
-import { runTool } from '../disk/tool.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks } from '../networks/local-networks.ts';
 import type { Fence, RuntimeEnd } from '../runtime.ts';
@@ -97,9 +97,9 @@ export class SandboxEnder {
  * millions of files, directories without write permission. Links are not followed. Throws if something is left.
  */
 export async function removeDirectory(directory: string): Promise<void> {
-  if ((await runTool('rm', '-rf', '--', directory)) === null) return;
+  if ((await toolProblem('rm', '-rf', '--', directory)) === null) return;
   // An owner without permissions in its own directory grants them to itself first.
-  await runTool('chmod', '-R', 'u+rwX', '--', directory);
-  const why = await runTool('rm', '-rf', '--', directory);
+  await toolProblem('chmod', '-R', 'u+rwX', '--', directory);
+  const why = await toolProblem('rm', '-rf', '--', directory);
   if (why !== null && existsSync(directory)) throw new Error(`${directory} cannot be removed: ${why}`);
 }

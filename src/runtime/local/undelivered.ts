@@ -13,11 +13,11 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { replaceFileNow } from '../../base/durable-file.ts';
 import type { Log } from '../../base/log.ts';
+import { toolProblem } from '../../base/run-tool.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { readUndeliveredApart } from '../../outbox/sqlite/undelivered/hand-over-process.ts';
 import { HANDED_OVER_FILES } from '../../outbox/sqlite/undelivered/undelivered-reader.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
-import { runTool } from '../disk/tool.ts';
 import { openStateDir } from '../rootfs.ts';
 import type { Fence, HandOverTrust, UndeliveredPage } from '../runtime.ts';
 import { stepsOf } from '../steps.ts';
@@ -162,7 +162,7 @@ async function moveFolder(from: string, to: string): Promise<string | null> {
   mkdirSync(to, { mode: 0o700 });
   const entries = readdirSync(from, { withFileTypes: true }).filter((entry) => entry.isFile());
   const paths = entries.map(({ name }) => join(from, name));
-  return runTool('cp', '--no-dereference', '--sparse=always', '--target-directory', to, '--', ...paths);
+  return toolProblem('cp', '--no-dereference', '--sparse=always', '--target-directory', to, '--', ...paths);
 }
 
 /** The disk space of a folder's files in bytes; an outbox has no folders. */

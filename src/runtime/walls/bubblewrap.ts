@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
-import { text } from 'node:stream/consumers';
+import type { Writable } from 'node:stream';
 import { NODE_FLAGS } from '../../base/engine/flags.ts';
+import { startTool } from '../../base/run-tool.ts';
+import { TO_PROGRAM } from '../../base/start-program.ts';
 import { StartError } from '../../contract/errors.ts';
 import { markOf, SANDBOX_MARK_VARIABLE } from '../local/host-process.ts';
 import { COMMANDS, type ProgramCopies, programIn } from '../local/program.ts';
@@ -101,22 +100,16 @@ export class Bubblewrap implements Isolation {
     const { argv, pieces, terminals } = this.#prelude({ rootfs: '/usr' }, PROBE_TERMINALS, null);
     const args = [...this.#namespaces('probe'), '--ro-bind', '/', '/', '--ro-bind', pieces.rootfs as string];
     const all = [...argv, ...this.#asUser(FIRST_USER, null), 'bwrap', ...args, '/usr'];
-    const [program = '', ...rest] = [...all, '--proc', '/proc', ...devices(terminals), '--', '/bin/true'];
-    const child = spawn(program, rest, {
-      env: { PATH: this.#path },
-      stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', 'pipe'],
-    });
-    const filter = child.stdio[Number(SECCOMP_FD)] as Writable;
+    const command = [...all, '--proc', '/proc', ...devices(terminals), '--', '/bin/true'];
+    const stdio = ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', TO_PROGRAM] as const;
+    const { program, problem, said } = await startTool(command, stdio, { path: this.#path });
+    const filter = program.child.stdio[Number(SECCOMP_FD)] as Writable;
     filter.on('error', () => {}); // it has ended; its exit is reported below
     filter.end(this.#walls.seccomp_filter ?? '');
-    try {
-      const [why, [code]] = await Promise.all([text(child.stderr as Readable), once(child, 'close')]);
-      return code === 0 ? null : why.trim() || `bwrap ended with ${code}`;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      if (program !== 'bwrap') return `${program} is not installed (Debian's package util-linux)`;
-      return 'bubblewrap is not installed: apt-get install bubblewrap; --runtime local-unsafe isolates nothing';
-    }
+    const { refusal } = await program.ended;
+    if (refusal !== 'ENOENT') return (await problem) && (said().trim() || problem);
+    if (command[0] !== 'bwrap') return `${command[0]} is not installed (Debian's package util-linux)`;
+    return 'bubblewrap is not installed: apt-get install bubblewrap; --runtime local-unsafe isolates nothing';
   }
 
   #prelude(pieces: Pieces, terminals_max: number, files: SandboxFiles | null): Prelude {

@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { NODE_FLAGS } from '../../base/engine/flags.ts';
+import { startHelper } from '../../base/linux/helper-process.ts';
 import { lowerPriorityOf } from '../../base/linux/priority.ts';
 import { HEAPS_VARIABLE } from '../../base/node-variables.ts';
 import type { FromWatchThread, ThreadSettings, ToWatchThread } from './thread-messages.ts';
@@ -45,7 +45,7 @@ export function watchInProcess(
   settings: ThreadSettings,
   { onMessage, onEnd }: WatchChannelHooks,
 ): WatchChannel {
-  const child = spawn(process.execPath, [...NODE_FLAGS, fileURLToPath(programUrl())], {
+  const child = startHelper([process.execPath, ...NODE_FLAGS, fileURLToPath(programUrl())], {
     env: { [HEAPS_VARIABLE]: '1' },
     cwd: '/',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

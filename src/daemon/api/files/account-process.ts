@@ -1,10 +1,11 @@
-import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
+import type { ChildProcess, SendHandle } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { atMost, type Clock, runTime, type Timer } from '../../../base/clock.ts';
 import { NODE_FLAGS } from '../../../base/engine/flags.ts';
 import type { ConnectionHandle } from '../../../base/engine/node-http.ts';
+import { startHelper } from '../../../base/linux/helper-process.ts';
 import { lowerPriorityOf } from '../../../base/linux/priority.ts';
 import { HEAPS_VARIABLE } from '../../../base/node-variables.ts';
 import { FILE_CALLS_MAX, FILE_TRANSFERS_MAX } from '../../../contract/defaults.ts';
@@ -86,7 +87,7 @@ export class AccountProcess {
     const { folder, socket_name, settings } = parts;
     rmSync(`${folder}/${socket_name}`, { force: true });
     this.#folder = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
-    this.#child = spawn(process.execPath, [...NODE_FLAGS, programPath(), JSON.stringify(settings)], {
+    this.#child = startHelper([process.execPath, ...NODE_FLAGS, programPath(), JSON.stringify(settings)], {
       // Each request has a thread, so that none waits for another one that hangs.
       env: { UV_THREADPOOL_SIZE: String(FILE_CALLS_MAX + FILE_TRANSFERS_MAX), [HEAPS_VARIABLE]: '1' },
       cwd: folder,

@@ -1,8 +1,9 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type Clock, runTime, sleep } from '../../../base/clock.ts';
 import { NO_SIGUSR1 } from '../../../base/engine/flags.ts';
 import { CLOCK_TICK_MS, readStatNow } from '../../../base/linux/procfs.ts';
+import { startProgram } from '../../../base/start-program.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { HandOverSource, UndeliveredPage } from './undelivered-record.ts';
 
@@ -33,7 +34,7 @@ export async function* readUndeliveredApart(
   clock: Clock,
   read_max_ms = READ_MAX_MS,
 ): AsyncGenerator<UndeliveredPage> {
-  const reader = start();
+  const reader = await start();
   let left_ms = read_max_ms;
   try {
     let message: ToReader = source;
@@ -56,16 +57,16 @@ export async function* readUndeliveredApart(
 /** The files, and not the disk, keep from reading them. */
 class Indigestible extends Error {}
 
-function start(): ChildProcess {
+async function start(): Promise<ChildProcess> {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'cjs';
   const program = fileURLToPath(new URL(`./hand-over-reader.${extension}`, import.meta.url));
-  return fork(program, [], {
+  const { child } = await startProgram([process.execPath, NO_SIGUSR1, program], {
     // Nothing of this process's environment, such as its database's address, comes near hostile files.
     env: {},
-    execArgv: [NO_SIGUSR1],
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    stdio: ['ignore', 'ignore', 'ignore'],
+    has_channel: true,
   });
+  return child;
 }
 
 async function ask(

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import {
   closeSync,
   constants,
@@ -13,8 +12,9 @@ import {
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { RunningTool } from '../../../base/run-tool.ts';
 import { ApiError } from '../../../contract/errors.ts';
-import { OUTBOX_FILE, openOutboxCopy, PACKING, tarIn, tarProblem, UNPACKING } from '../../disk/copy.ts';
+import { OUTBOX_FILE, openOutboxCopy, PACKING, startTar, UNPACKING } from '../../disk/copy.ts';
 import { ROOT_FOLDERS } from '../root/root-task.ts';
 import { VOLUME } from './keeper-protocol.ts';
 
@@ -30,21 +30,23 @@ export type CopiedFolder = 'work' | 'root';
 export async function packFolder(volume: string, copied: CopiedFolder, target: Writable): Promise<void> {
   const folder = placeOf(volume, copied);
   const named = ['--null', '--verbatim-files-from', '-T', '-'];
-  const tar = spawn('/bin/sh', tarIn(folder, ...PACKING, ...named), { stdio: ['pipe', 'pipe', 'pipe'] });
+  const tar = await startTar(folder, ['pipe', 'pipe'], ...PACKING, ...named);
+  const { stdin, stdout } = tar.program.child;
   // The folder itself is the cluster's, and that of the copy is made already.
   const names = readdirSync(folder, { encoding: 'buffer' });
-  tar.stdin.on('error', () => {}); // it has ended; its exit is reported below
-  tar.stdin.end(Buffer.concat(names.flatMap((name) => [Buffer.from('./'), name, Buffer.from([0])])));
-  await Promise.all([pipeline(tar.stdout, target), ended(tar)]);
+  stdin?.on('error', () => {}); // it has ended; its exit is reported below
+  stdin?.end(Buffer.concat(names.flatMap((name) => [Buffer.from('./'), name, Buffer.from([0])])));
+  await Promise.all([pipeline(stdout as Readable, target), ended(tar)]);
 }
 
 /** Fills a folder from a tar stream. Throws `internal_error`. */
 export async function unpackFolder(volume: string, copied: CopiedFolder, source: Readable): Promise<void> {
   const folder = placeOf(volume, copied);
   // Files of a root may be another's, as those of its image are; who has no capability can give none away.
-  const args = tarIn(folder, ...(copied === 'root' ? ['--no-same-owner'] : []), ...UNPACKING);
-  const tar = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'pipe'] });
-  await Promise.all([pipeline(source, tar.stdin).catch(() => {}), ended(tar)]);
+  const owners = copied === 'root' ? ['--no-same-owner'] : [];
+  const tar = await startTar(folder, ['pipe', 'ignore'], ...owners, ...UNPACKING);
+  const { stdin } = tar.program.child;
+  await Promise.all([pipeline(source, stdin as Writable).catch(() => {}), ended(tar)]);
 }
 
 function placeOf(volume: string, copied: CopiedFolder): string {
@@ -54,8 +56,8 @@ function placeOf(volume: string, copied: CopiedFolder): string {
   return folder;
 }
 
-async function ended(tar: Parameters<typeof tarProblem>[0]): Promise<void> {
-  const why = await tarProblem(tar);
+async function ended({ problem }: RunningTool): Promise<void> {
+  const why = await problem;
   if (why !== null) throw new ApiError('internal_error', `The working folder could not be copied: ${why}`);
 }
 

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, renameSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads';
 import { sleep, workingClock } from '../../../base/clock.ts';
+import { loadStartProgram } from '../../../base/start-program.ts';
 import { seccompFilter } from '../../seccomp/filter.ts';
 import { become, dropPrivileges } from './kernel-calls.ts';
 import { RootOverlay } from './root-overlay.ts';
@@ -45,14 +45,15 @@ async function startDaemon({ command }: RootTask): Promise<{ pid: number; exit_c
 }
 
 /** In the thread that starts the daemon: tells its process id, and its exit code if it ends. */
-function start([program = '', ...args]: string[], port: MessagePort): void {
+async function start(command: string[], port: MessagePort): Promise<void> {
+  const startProgram = await loadStartProgram();
   dropPrivileges(systemCalls());
-  const daemon = spawn(program, args, { stdio: 'inherit', env: environment() });
-  daemon.once('error', (error) => {
-    throw error;
-  });
-  if (daemon.pid !== undefined) port.postMessage(daemon.pid);
-  daemon.once('exit', (code) => port.postMessage(code ?? 1));
+  const stdio = ['inherit', 'inherit', 'inherit'] as const;
+  const { child, ended } = startProgram(command, { env: environment(), stdio });
+  if (child.pid !== undefined) port.postMessage(child.pid);
+  const { code, refusal } = await ended;
+  if (refusal !== null) throw new Error(`${command[0]} cannot be started: ${refusal}`);
+  port.postMessage(code ?? 1);
 }
 
 /** What the cluster tells every container is nothing to a sandbox. */
@@ -78,5 +79,5 @@ if (parentPort === null) {
     process.exit(1);
   });
 } else {
-  start(workerData as string[], parentPort);
+  void start(workerData as string[], parentPort);
 }
