@@ -13,18 +13,25 @@ const dist = (name: string) => fileURLToPath(new URL(`../../dist/${name}.cjs`, i
 /** The built daemon in a process of its own, as a user starts it. */
 export class BuiltDaemon {
   readonly state_dir: string;
+  readonly #program: string;
   readonly #args: string[];
   #child: ChildProcess | null = null;
   #port = 0;
 
-  private constructor(state_dir: string, args: string[]) {
+  private constructor(state_dir: string, program: string, args: string[]) {
     this.state_dir = state_dir;
+    this.#program = program;
     this.#args = args;
   }
 
   /** Ready; it ends with the present test. */
-  static async start(...args: string[]): Promise<BuiltDaemon> {
-    const daemon = new BuiltDaemon(join(scratchFolder(), 'state'), args);
+  static start(...args: string[]): Promise<BuiltDaemon> {
+    return BuiltDaemon.startAt(dist('sandboxd'), ...args);
+  }
+
+  /** The same of another build, by the path of its `sandboxd.cjs`. */
+  static async startAt(program: string, ...args: string[]): Promise<BuiltDaemon> {
+    const daemon = new BuiltDaemon(join(scratchFolder(), 'state'), program, args);
     onTestFinished(() => daemon.end('SIGTERM'));
     await daemon.restart();
     return daemon;
@@ -35,7 +42,7 @@ export class BuiltDaemon {
     const fixed = ['--state-dir', this.state_dir, '--host', '127.0.0.1', '--port', String(this.#port)];
     const child = spawn(
       process.execPath,
-      [dist('sandboxd'), ...fixed, '--shutdown-grace-ms', '500', ...this.#args],
+      [this.#program, ...fixed, '--shutdown-grace-ms', '500', ...this.#args],
       {
         stdio: ['ignore', 'ignore', 'pipe'],
       },

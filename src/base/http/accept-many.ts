@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { giveTo, listeningDescriptor } from '../engine/node-http.ts';
+import { loadLibc } from '../linux/native.ts';
 
 /** Connections of a server from which it has more than one descriptor: few programs ever have as many. */
 const CROWD = 16;
@@ -27,12 +28,12 @@ export function acceptMany(server: Server): void {
 }
 
 async function widen(server: Server): Promise<void> {
-  const { duplicate } = await import('../linux/libc.ts');
+  const library = await loadLibc();
   const fd = listeningDescriptor(server);
-  if (fd === null) return;
+  if (library === null || fd === null) return;
   const others = Array.from({ length: MORE }, () => {
     const other = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => giveTo(server, socket));
-    return other.on('error', () => other.close()).listen({ fd: duplicate(fd) });
+    return other.on('error', () => other.close()).listen({ fd: library.duplicate(fd) });
   });
   const close = server.close.bind(server);
   server.close = (done) => {

@@ -1,4 +1,5 @@
 import { systemClock } from '../clock.ts';
+import { loadLibc } from './native.ts';
 
 /** Time in which what is large may pass once more, in ms: to give memory back takes some milliseconds. */
 const GIVE_BACK_MS = 1_000;
@@ -17,6 +18,5 @@ export function giveBackSoon(): void {
 
 async function giveBack(): Promise<void> {
   is_due = false;
-  const library = await import('./libc.ts').catch(() => null);
-  library?.trimMemory();
+  (await loadLibc())?.trimMemory();
 }

@@ -1,12 +1,9 @@
-import { closeSync } from 'node:fs';
-import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { READ_OUTSIDE_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { type Clock, runTime, systemClock } from '../clock.ts';
 import { SharedWork } from '../shared-work.ts';
-import { makePipe } from './libc.ts';
-import { spawnLauncher } from './posix-spawn.ts';
-import { onceEnded, openReaper } from './reaper.ts';
+import { loadLauncherStarter } from './start-launcher.ts';
 
 /** What the launcher ends with if the system has nothing left to read with: EAGAIN, ENOMEM, ENFILE, EMFILE. */
 const EXHAUSTED: ReadonlySet<number | null> = new Set([11, 12, 23, 24]);
@@ -43,30 +40,26 @@ class OutsideReader {
 
   async #read(max_bytes: number, clock: Clock): Promise<Buffer | null> {
     if (this.#is_hanging) throw this.#late();
-    openReaper();
-    const { reader, writer } = makePipe();
-    const pid = spawnLauncher(['read', this.#path, String(max_bytes)], [], [undefined, writer, undefined], {
-      is_helper: true,
-    });
-    closeSync(writer);
-    if (typeof pid === 'string') {
-      closeSync(reader);
-      throw Object.assign(new Error(`a file cannot be read: ${pid}`), { code: pid });
+    const launcher = (await loadLauncherStarter()).helper(['read', this.#path, String(max_bytes)]);
+    if (!('pid' in launcher)) {
+      const code = await launcher;
+      throw Object.assign(new Error(`a file cannot be read: ${code}`), { code });
     }
+    const { pid } = launcher;
     const ended = Promise.withResolvers<number | null>();
     let has_ended = false;
-    onceEnded(pid, (status) => {
+    launcher.onceEnded((status) => {
       has_ended = true;
       this.#is_hanging = false;
       ended.resolve(status?.code ?? null);
     });
-    const output = takeAll(new Socket({ fd: reader, readable: true, writable: false }));
+    const output = takeAll(launcher.rest());
     let is_late = false;
     const limit = runTime(clock).after(READ_OUTSIDE_TIMEOUT_MS, () => {
       is_late = true;
       this.#is_hanging = !has_ended;
       if (!has_ended) process.kill(pid, 'SIGKILL'); // not waited for yet: the pid is its own
-      output.socket.destroy();
+      output.stream.destroy();
       ended.resolve(null);
     });
     const [code] = await Promise.all([ended.promise, output.closed]);
@@ -83,9 +76,9 @@ class OutsideReader {
   }
 }
 
-function takeAll(socket: Socket): { socket: Socket; pieces: Buffer[]; closed: Promise<void> } {
+function takeAll(stream: Readable): { stream: Readable; pieces: Buffer[]; closed: Promise<void> } {
   const pieces: Buffer[] = [];
-  socket.on('data', (piece) => pieces.push(piece));
-  socket.on('error', () => {}); // 'close' follows
-  return { socket, pieces, closed: new Promise((resolve) => socket.once('close', () => resolve())) };
+  stream.on('data', (piece: Buffer) => pieces.push(piece));
+  stream.on('error', () => {}); // 'close' follows
+  return { stream, pieces, closed: new Promise((resolve) => stream.once('close', () => resolve())) };
 }

@@ -14,6 +14,7 @@ import {
   symlinkSync,
   utimesSync,
 } from 'node:fs';
+import { loadLibc } from '../../base/linux/native.ts';
 import { ARCHIVE_LINKS_MAX } from '../../contract/defaults.ts';
 import { ApiError, type ErrorCode } from '../../contract/errors.ts';
 import { type BytePath, joined, shownBytes, systemPath } from '../byte-path.ts';
@@ -285,7 +286,7 @@ class Unpacking {
     const directory = await this.#inside.directory(names.slice(0, -1));
     if (lookNow(directory, names.at(-1) as BytePath)?.isFIFO()) return;
     const aside = this.#nextAside();
-    const libc = await import('../../base/linux/libc.ts').catch(() => null);
+    const libc = await loadLibc();
     if (libc === null) throw invalidEntry(entry.name, 'is a pipe, which this installation cannot make');
     libc.makeFifo(String(aside));
     chmodSync(aside, entry.mode & PERMISSIONS);

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { loadLibc } from '../../base/linux/native.ts';
 import { turns } from '../../base/loop-turns.ts';
 import { OUTPUT_CHUNK_BYTES } from '../../contract/defaults.ts';
 import type { OutputLog } from './output-log.ts';
@@ -119,8 +120,8 @@ export class PipeReader {
 
   async #widen(): Promise<void> {
     this.#is_wide = true;
-    const { widenPipe } = await import('../../base/linux/libc.ts');
-    if (!this.#socket.destroyed) widenPipe(this.#fd, WIDE_PIPE_BYTES);
+    const library = await loadLibc();
+    if (!this.#socket.destroyed) library?.widenPipe(this.#fd, WIDE_PIPE_BYTES);
   }
 
   /** Reads what there is to where it stays. Gives whether there was any; the end is left to the socket. */

@@ -1,10 +1,10 @@
-import { closeSync } from 'node:fs';
-import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { type Clock, runTime } from '../../base/clock.ts';
 import type { Account } from '../../base/linux/accounts.ts';
+import type { LauncherStarter, StartedLauncher } from '../../base/linux/launcher.ts';
 import { given_nice } from '../../base/linux/priority.ts';
 import { bootTicks, readProgramName } from '../../base/linux/procfs.ts';
+import { loadLauncherStarter } from '../../base/linux/start-launcher.ts';
 import {
   LAUNCH_PAUSE_MS,
   LAUNCH_TIMEOUT_MS,
@@ -40,19 +40,6 @@ const STEPS = ['', 'stdin', 'cwd', 'user', 'terminal', 'missing', 'unusable', 'e
 const RECORD_BYTES = 8;
 /** A program runs after a tenth of a millisecond. To wait for that in place costs less than to be woken for it. */
 const IN_PLACE_US = 500;
-/** `O_NONBLOCK`, of open(2). */
-const WITHOUT_WAITING = 0o4000;
-
-type Native = Awaited<ReturnType<typeof loadNative>>;
-
-/** Loaded with the first start: it is native code. */
-async function loadNative() {
-  const { makePipe, readSoon } = await import('../../base/linux/libc.ts');
-  const { spawnLauncher } = await import('../../base/linux/posix-spawn.ts');
-  const { onceEnded, openReaper } = await import('../../base/linux/reaper.ts');
-  openReaper();
-  return { makePipe, readSoon, spawnLauncher, onceEnded };
-}
 
 /**
  * Starts programs by a process of its own for each, which changes the account and the directory, searches the program, and
@@ -65,7 +52,7 @@ export class Launcher {
   readonly #present = new Map<string, GiveUp>();
   /** Those that were given up and have not ended: their marks by their pids. */
   readonly #given_up = new Map<number, string>();
-  #native: Native | null = null;
+  #starter: LauncherStarter | null = null;
   #is_closed = false;
 
   constructor(clock: Clock) {
@@ -80,26 +67,20 @@ export class Launcher {
     spec: LaunchSpec,
     files: readonly (number | undefined)[],
   ): Promise<Pick<Launched, 'pid' | 'start_ticks' | 'exited' | 'endedTicks'>> {
-    this.#native ??= await loadNative();
+    this.#starter ??= await loadLauncherStarter();
     this.#checkMayStart(spec);
-    const { makePipe, readSoon, spawnLauncher, onceEnded } = this.#native;
-    const { reader, writer } = makePipe(WITHOUT_WAITING);
-    const env = Object.entries(spec.env).map(([name, value]) => `${name}=${value}`);
-    const pid = spawnLauncher(argumentsOf(spec), env, [files[0], files[1], files[2], writer]);
-    closeSync(writer);
-    if (typeof pid === 'string') {
-      closeSync(reader);
-      throw spawnRefusal(pid, spec.argv[0]);
-    }
+    const launcher = this.#starter.program(argumentsOf(spec), spec.env, files);
+    if (!('pid' in launcher)) throw spawnRefusal(await launcher, spec.argv[0]);
+    const { pid } = launcher;
     let ended_ticks: number | null = null;
     const ended = Promise.withResolvers<ExitStatus>();
-    onceEnded(pid, (status) => {
+    launcher.onceEnded((status) => {
       ended_ticks = bootTicks();
       this.#given_up.delete(pid);
       ended.resolve(status);
     });
     const endedTicks = () => ended_ticks;
-    const report = await this.#reported(spec, pid, reader, readSoon, endedTicks);
+    const report = await this.#reported(spec, launcher, endedTicks);
     if (report.length > RECORD_BYTES) throw refusal(report.subarray(RECORD_BYTES), spec);
     const start_ticks = report.length === 0 ? 0 : Number(report.readBigUInt64LE());
     return { pid, start_ticks, exited: ended.promise, endedTicks };
@@ -141,11 +122,10 @@ export class Launcher {
   /** The launcher's records: nothing if it ended before the first. */
   async #reported(
     spec: LaunchSpec,
-    pid: number,
-    reader: number,
-    readSoon: Native['readSoon'],
+    launcher: StartedLauncher,
     endedTicks: () => number | null,
   ): Promise<Buffer> {
+    const { pid } = launcher;
     const over = Promise.withResolvers<Buffer>();
     const giveUp: GiveUp = (error) => {
       over.reject(error);
@@ -161,23 +141,23 @@ export class Launcher {
       const report = Buffer.alloc(2 * RECORD_BYTES);
       let received = 0;
       for (;;) {
-        const length = readSoon(reader, report.subarray(received), wait_us);
+        const length = launcher.readSoon(report.subarray(received), wait_us);
         if (length === null) break;
         received += length;
         if (length > 0 && received < report.length) continue;
-        closeSync(reader);
+        launcher.close();
         return report.subarray(0, received);
       }
-      const socket = new Socket({ fd: reader, readable: true, writable: false });
+      const rest = launcher.rest();
       const limit = this.#clock.after(LAUNCH_TIMEOUT_MS, () => giveUp(late(spec, pid)));
-      socket.on('data', (data) => {
+      rest.on('data', (data: Buffer) => {
         received += data.copy(report, received);
       });
-      socket.on('error', () => {}); // 'close' follows
-      socket.once('close', () => over.resolve(report.subarray(0, received)));
+      rest.on('error', () => {}); // 'close' follows
+      rest.once('close', () => over.resolve(report.subarray(0, received)));
       return await over.promise.finally(() => {
         limit.cancel();
-        socket.destroy();
+        rest.destroy();
       });
     } finally {
       this.#present.delete(spec.mark);

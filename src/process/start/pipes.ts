@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Account } from '../../base/linux/accounts.ts';
+import { loadLibc } from '../../base/linux/native.ts';
 import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
@@ -23,12 +24,14 @@ export function pipePath(folder: string, name: OutputStream | 'stdin'): string {
 }
 
 /**
- * Makes these pipes of a process, for the daemon's account alone. Throws the system's error, or `outbox_unavailable` for
- * an installation without the addon that makes them.
+ * Makes these pipes of a process, for the daemon's account alone. Throws the system's error; without the addon koffi, `unavailable`
+ * if the system's mkfifo(1) cannot make them either.
  */
 export async function makePipes(folder: string, names: readonly (OutputStream | 'stdin')[]): Promise<void> {
-  const { makeFifo } = await import('../../base/linux/libc.ts').catch(unlessLoaded);
-  for (const name of names) makeFifo(pipePath(folder, name));
+  const paths = names.map((name) => pipePath(folder, name));
+  const library = await loadLibc();
+  if (library) for (const path of paths) library.makeFifo(path);
+  else await makeByTool(paths);
 }
 
 /**
@@ -146,12 +149,14 @@ async function letOpenersIn(clock: Clock, path: string): Promise<void> {
   }
 }
 
-function unlessLoaded(error: Error): never {
-  const [reason] = error.message.split('\n');
-  throw new ApiError(
-    'outbox_unavailable',
-    `Processes cannot be started: the addon koffi cannot be loaded (${reason}).`,
-  );
+async function makeByTool(paths: string[]): Promise<void> {
+  const { runTool } = await import('../../base/run-tool.ts');
+  await runTool(['mkfifo', '-m', '600', '--', ...paths]).catch(({ message }: Error) => {
+    throw new ApiError(
+      'unavailable',
+      `Processes cannot be started: the addon koffi cannot be loaded, and ${message}.`,
+    );
+  });
 }
 
 function unlessGone(error: unknown): void {

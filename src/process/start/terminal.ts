@@ -3,6 +3,7 @@ import { ReadStream } from 'node:tty';
 import { promisify } from 'node:util';
 import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { atMost } from '../../base/clock.ts';
+import { loadLibc } from '../../base/linux/native.ts';
 import type { TerminalSettings } from '../../base/linux/termios.ts';
 import type { PtySize } from '../../contract/schema/process-request.ts';
 import { Stdin, type StdinOptions } from '../stdin.ts';
@@ -31,12 +32,13 @@ export async function launchTerminal(
   onSignalKey: (signal: string) => void,
 ): Promise<Launched> {
   const terminals = await loadLibrary();
-  const { closeOnExec } = await import('../../base/linux/libc.ts');
+  const library = await loadLibc();
+  if (library === null) throw new CannotStart('pty', 'terminals are not available (koffi cannot be loaded)');
   const { terminalSettings } = await import('../../base/linux/termios.ts');
   const { master, slave } = terminals.open(cols, rows);
   // The library leaves both open in every program that is started: it could read what is typed, and would hold the
   // terminal open.
-  for (const fd of [master, slave]) closeOnExec(fd);
+  for (const fd of [master, slave]) library.closeOnExec(fd);
   const closeSlave = keepOpen(slave);
   const stream = new ReadStream(master);
   try {
