@@ -80,7 +80,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const CORE = /^src\/manager\/(sandboxes|outbox|quotas|usage|events|database)\//;
 
 /** The lines of the core may grow only for a reason, which the commit says that raises this. */
-const CORE_LINES_MAX = 10_500;
+const CORE_LINES_MAX = 10_800;
 
 /** Ports that wings implement for the core, which imports nothing else of these rooms, and of ports only types. */
 const PORTS = new Set([

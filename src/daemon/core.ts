@@ -205,6 +205,7 @@ export class DaemonCore {
       metrics.observeCommit(report);
       if (store.is_in_thread) keepHeapSmall();
       this.#health.observe(report.trouble);
+      if (report.dropped > 0) this.#health.reportDropped();
       this.token.checkFile();
     });
     store.onMended((mended) => {

@@ -16,6 +16,10 @@ export class Metrics {
     'records_not_authentic_total',
     "Records found in the outbox that this sandbox's daemon did not write.",
   );
+  readonly #dropped = new Counter(
+    'records_dropped_total',
+    'Failed and expired records removed before their time, to make room in the outbox.',
+  );
   readonly #commit_seconds = new Histogram(
     'commit_duration_seconds',
     'Duration of a commit, its sync included.',
@@ -29,6 +33,7 @@ export class Metrics {
   constructor() {
     this.countLost(0);
     this.countForged(0);
+    this.#dropped.add([], 0);
   }
 
   /** Counts acknowledged records found missing. */
@@ -42,10 +47,11 @@ export class Metrics {
   }
 
   /** Counts what a commit enqueued, and its duration; ignores a failed one. */
-  observeCommit({ commit_ms, enqueued, batch_size, trouble }: CommitReport): void {
+  observeCommit({ commit_ms, enqueued, batch_size, dropped, trouble }: CommitReport): void {
     if (trouble !== null) return;
     this.#commit_seconds.observe(commit_ms / 1000);
     if (batch_size > 0) this.#batch_size.observe(batch_size);
+    this.#dropped.add([], dropped);
     this.#delivery.countEnqueued(enqueued);
   }
 
@@ -59,7 +65,7 @@ export class Metrics {
     const registry = new MetricsRegistry('sandboxd');
     registry.add(gauges);
     registry.add(this.#delivery.metrics());
-    registry.add([this.#lost, this.#forged, this.#commit_seconds, this.#batch_size]);
+    registry.add([this.#lost, this.#forged, this.#dropped, this.#commit_seconds, this.#batch_size]);
     registry.add([...this.requests.metrics(), ...processMetrics()]);
     return registry.text();
   }

@@ -19,6 +19,7 @@ export class OutboxHealth {
   #trouble: string | null = null;
   #timer: Timer | null = null;
   readonly #damages: string[] = [];
+  #is_dropping = false;
 
   /** `probe` makes a commit whose report is observed: it detects the end of trouble when nobody else writes. */
   constructor(log: Log, metrics: Metrics, clock: Clock, probe: () => void) {
@@ -83,6 +84,15 @@ export class OutboxHealth {
     else if (foreign_records > 0)
       this.#log.info(fields, 'the outbox holds records of another sandbox: they will not be sent');
     this.#metrics.countLost(lost_records);
+  }
+
+  /** Reports, once, that failed and expired records are removed before their time; the metrics count them. */
+  reportDropped(): void {
+    if (this.#is_dropping) return;
+    this.#is_dropping = true;
+    this.#log.warn(
+      'the outbox is full: failed and expired records make room for new ones, oldest first; they cannot be replayed',
+    );
   }
 
   /** Reports damage that was found and repaired while the daemon ran. */

@@ -14,20 +14,22 @@ describe('the metrics of the daemon', () => {
     expect(await samples(metrics, 'records_')).toEqual([
       'sandboxd_records_lost_total 0',
       'sandboxd_records_not_authentic_total 0',
+      'sandboxd_records_dropped_total 0',
     ]);
     metrics.countLost(2);
     metrics.countForged(3);
     expect(await samples(metrics, 'records_')).toEqual([
       'sandboxd_records_lost_total 2',
       'sandboxd_records_not_authentic_total 3',
+      'sandboxd_records_dropped_total 0',
     ]);
   });
 
   it('count what each commit has enqueued, and how long it took', async () => {
     const metrics = new Metrics();
     const enqueued = ['agent.event', 'agent.event', 'sandbox.ready'];
-    metrics.observeCommit({ commit_ms: 4, batch_size: 3, enqueued, trouble: null });
-    metrics.observeCommit({ commit_ms: 6, batch_size: 0, enqueued: [], trouble: null });
+    metrics.observeCommit({ commit_ms: 4, batch_size: 3, enqueued, dropped: 2, trouble: null });
+    metrics.observeCommit({ commit_ms: 6, batch_size: 0, enqueued: [], dropped: 0, trouble: null });
     expect(await samples(metrics, 'sandboxd_enqueued_total')).toEqual([
       'sandboxd_enqueued_total{event_type="agent.event"} 2',
       'sandboxd_enqueued_total{event_type="sandbox.ready"} 1',
@@ -40,6 +42,7 @@ describe('the metrics of the daemon', () => {
         'sandboxd_commit_duration_seconds_count 2',
       ]),
     );
+    expect(await samples(metrics, 'records_dropped')).toEqual(['sandboxd_records_dropped_total 2']);
     expect(await samples(metrics, 'batch_size_count')).toEqual(['sandboxd_commit_batch_size_count 1']);
   });
 
@@ -49,6 +52,7 @@ describe('the metrics of the daemon', () => {
       commit_ms: 4,
       batch_size: 1,
       enqueued: ['agent.event'],
+      dropped: 2,
       trouble: 'no space left',
     });
     expect(await samples(metrics, 'sandboxd_enqueued_total')).toEqual([]);

@@ -38,6 +38,13 @@ function outboxHealth() {
   return { clock, health, counted, told, lost, forged };
 }
 
+it('tells once that records make room', () => {
+  const { health, told } = outboxHealth();
+  health.reportDropped();
+  health.reportDropped();
+  expect(told()).toEqual([expect.stringMatching(/^warn: .*failed and expired records make room/)]);
+});
+
 describe('trouble of the outbox', () => {
   it('is logged once when it begins and once when it ends', () => {
     const { health, told } = outboxHealth();

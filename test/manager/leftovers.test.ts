@@ -12,8 +12,8 @@ import { describeOnStores } from '../support/stores.ts';
 const SANDBOXES = '/api/v1/sandboxes';
 const WEBHOOK = { url: 'http://127.0.0.1:9/', secret: 'of this test' };
 
-/** Gives a team undelivered records, due in half an hour. */
-async function backlog(database: Database, team_id: string, count: number): Promise<void> {
+/** Gives a team undelivered records, due in half an hour; returns the store that has added them. */
+async function backlog(database: Database, team_id: string, count: number): Promise<OutboxStore> {
   const clock = await DatabaseClock.open(database, systemClock);
   const outbox = new OutboxStore(database, clock, SEAL);
   const notice = noticeOf(Date.now(), { team_id, webhook_url: WEBHOOK.url });
@@ -27,6 +27,7 @@ async function backlog(database: Database, team_id: string, count: number): Prom
     insert into outbox (event_id, due_ms, ${rest}) select event_id || i, due_ms, ${rest} from outbox, n`.execute(
     database.db,
   );
+  return outbox;
 }
 
 describeOnStores('what a team leaves in the database', (fresh) => {
@@ -50,5 +51,30 @@ describeOnStores('what a team leaves in the database', (fresh) => {
     expect((await team.call('DELETE', `${SANDBOXES}/${source}`)).status).toBe(202);
     await database.db.deleteFrom('outbox').where('id', '<', 100).execute();
     expect((await team.post(SANDBOXES, { config: { webhook: WEBHOOK } })).status).toBe(201);
+  });
+
+  it('and is no longer sent is bounded with it: what was delivered makes room first, then the oldest', async () => {
+    const database = await opened(await fresh());
+    const outbox = await backlog(database, 'team_1', TEAM_UNDELIVERED_RECORDS + 10);
+    const first = await database.db.selectFrom('outbox').select('id').orderBy('id').executeTakeFirstOrThrow();
+    const nth = (n: number) => Number(first.id) + n;
+    const finished_at_ms = Date.now();
+    await database.db
+      .updateTable('outbox')
+      .set({ due_ms: null, state: 'failed', finished_at_ms })
+      .where('id', '<', nth(100))
+      .execute();
+    await database.db
+      .updateTable('outbox')
+      .set({ state: 'delivered' })
+      .where('id', 'in', [nth(50), nth(60), nth(70), nth(80)])
+      .execute();
+    while ((await outbox.prune(3)) > 0);
+    const left = await database.db.selectFrom('outbox').select(['id', 'state']).orderBy('id').execute();
+    expect([left.length, Number(left[0]?.id), outbox.dropped]).toEqual([TEAM_UNDELIVERED_RECORDS, nth(6), 6]);
+    expect(left.filter(({ state }) => state === 'delivered')).toEqual([]);
+    await database.db.transaction().execute(async (tx) => {
+      expect(await outbox.hasRoom(tx, 'team_1')).toBe(true);
+    });
   });
 });

@@ -164,9 +164,16 @@ export class Endpoints implements Service {
   }
 
   async #prune(): Promise<void> {
-    for (let i = 0; i < PRUNES_AT_MOST; i++) {
-      if ((await this.#parts.outbox.prune(PRUNED_AT_ONCE)) < PRUNED_AT_ONCE) return;
+    const { outbox } = this.#parts;
+    const before = outbox.dropped;
+    let pruned = PRUNED_AT_ONCE;
+    for (let i = 0; i < PRUNES_AT_MOST && pruned >= PRUNED_AT_ONCE; i++) {
+      pruned = await outbox.prune(PRUNED_AT_ONCE);
     }
+    if (before > 0 || outbox.dropped === 0) return;
+    this.#log.warn(
+      "failed and expired records of a team are removed before their time: they are more than a team's bound",
+    );
   }
 
   /** Whether the database names this replica as the owner of an endpoint that it no longer delivers to. */

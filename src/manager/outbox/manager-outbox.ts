@@ -166,6 +166,12 @@ export class ManagerOutbox implements DeletionOutbox, Service {
         help: 'Outcomes refused because another replica had taken over the endpoint.',
         samples: () => [{ value: this.#outcomes.refused }],
       },
+      {
+        name: 'records_dropped_total',
+        type: 'counter',
+        help: "Failed and expired records removed before their time: they were more than their team's bound.",
+        samples: () => [{ value: this.#outbox.dropped }],
+      },
     ];
   }
 }

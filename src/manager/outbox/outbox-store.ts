@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import {
   DELIVERY_WINDOW_MS,
   RETAIN_FINAL_MS,
@@ -13,6 +13,7 @@ import { newEventIds } from '../../webhook/signed-event.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
+import type { Tables } from '../database/tables.ts';
 import type { DeletedEvent, DeletionNotice, TakenOver, WebhookTarget } from '../sandboxes/ports.ts';
 import { endpointOf } from './endpoint-key.ts';
 
@@ -26,6 +27,9 @@ export class OutboxStore {
   readonly #database: Database;
   readonly #clock: DatabaseClock;
   readonly #seal: Seal;
+  /** Teams whose records may be too many: some were added, or nothing is left to remove. */
+  readonly #grown = new Set<string>();
+  #dropped = 0;
 
   constructor(database: Database, clock: DatabaseClock, seal: Seal) {
     this.#database = database;
@@ -33,23 +37,14 @@ export class OutboxStore {
     this.#seal = seal;
   }
 
-  /** Whether a team is below its limits of undelivered records and bytes. Reads at most that many rows, and no bodies. */
+  /** How many failed and expired records were removed before their time, to make room. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Whether a team is below its limits of pending records and bytes. Reads at most that many rows, and no bodies. */
   async hasRoom(tx: Transaction, team_id: string): Promise<boolean> {
-    const { records, bytes } = await tx
-      .selectFrom((from) =>
-        from
-          .selectFrom('outbox')
-          .select(sql<number>`octet_length(body) + coalesce(octet_length(signatures), 0)`.as('bytes'))
-          .where('team_id', '=', team_id)
-          .where('state', '=', 'pending')
-          .limit(TEAM_UNDELIVERED_RECORDS)
-          .as('undelivered'),
-      )
-      .select(({ fn }) => [
-        fn.countAll<number>().as('records'),
-        sql<number>`cast(coalesce(sum(bytes), 0) as bigint)`.as('bytes'),
-      ])
-      .executeTakeFirstOrThrow();
+    const { records, bytes } = await pendingOf(tx, team_id);
     return records < TEAM_UNDELIVERED_RECORDS && bytes < TEAM_UNDELIVERED_BYTES;
   }
 
@@ -59,6 +54,7 @@ export class OutboxStore {
     const [event_id] = newEventIds(1, happened_at_ms) as [string];
     const deletion = { event_id, sandbox_id, team_id, reason, actor, happened_at_ms };
     const { headers, body, signatures } = deletedRequest(deletion, webhook_secret);
+    this.#grown.add(team_id);
     await tx
       .insertInto('outbox')
       .values({
@@ -85,6 +81,7 @@ export class OutboxStore {
   /** Takes over records unchanged, in order; returns those that were new. Records already present are left as they are. */
   async takeOver(tx: Transaction, sender: WebhookTarget, records: UndeliveredRecord[]): Promise<TakenOver[]> {
     const taken: TakenOver[] = [];
+    this.#grown.add(sender.team_id);
     for (const record of records) {
       const inserted = await tx
         .insertInto('outbox')
@@ -130,24 +127,78 @@ export class OutboxStore {
     };
   }
 
-  /** Removes up to `limit` final records past their retention, and endpoints without records; returns the number of records. */
+  /**
+   * Removes final records past their retention, and those that a team has too many of; up to `limit` of each, and endpoints
+   * without records. Returns the number of records.
+   */
   async prune(limit: number): Promise<number> {
-    const { db, dialect } = this.#database;
-    const over = db
+    let removed = await this.#removeOld(limit);
+    for (const team_id of [...this.#grown]) {
+      if (removed >= limit) break;
+      removed += await this.#makeRoom(team_id, limit);
+    }
+    return removed;
+  }
+
+  async #removeOld(limit: number): Promise<number> {
+    const old = await this.#database.db
       .selectFrom('outbox')
       .select('id')
       .where('due_ms', 'is', null)
       .where('finished_at_ms', '<=', this.#clock.wallMs() - RETAIN_FINAL_MS)
-      .limit(limit);
-    if ((await over.execute()).length === 0) return 0;
+      .limit(limit)
+      .execute();
+    return (await this.#remove(old)).length;
+  }
+
+  /** Removes what a team has above its bounds of what is no longer sent: delivered records first, then the oldest. */
+  async #makeRoom(team_id: string, limit: number): Promise<number> {
+    const { db } = this.#database;
+    const pending = await pendingOf(db, team_id);
+    const order = sql`order by case state when 'delivered' then 1 else 0 end, id desc`;
+    const kept = db
+      .selectFrom('outbox')
+      .select(['id', sql<number>`row_number() over (${order})`.as('records')])
+      .select(sql<number>`sum(${SIZE_BYTES}) over (${order})`.as('bytes'))
+      .where('team_id', '=', team_id)
+      .where('due_ms', 'is', null);
+    const surplus = await db
+      .selectFrom(kept.as('kept'))
+      .select('id')
+      .where(({ eb, or }) =>
+        or([
+          eb('records', '>', TEAM_UNDELIVERED_RECORDS - pending.records),
+          eb('bytes', '>', TEAM_UNDELIVERED_BYTES - pending.bytes),
+        ]),
+      )
+      .limit(limit)
+      .execute();
+    const gone = await this.#remove(surplus);
+    // Once pending records alone are too many, each that becomes final is one too many as well.
+    if (surplus.length < limit && pending.records < TEAM_UNDELIVERED_RECORDS) this.#grown.delete(team_id);
+    this.#dropped += gone.filter(({ state }) => state !== 'delivered').length;
+    return gone.length;
+  }
+
+  /** Removes final records and returns them, but those that were replayed, or that another replica removes, meanwhile. */
+  async #remove(records: { id: number }[]): Promise<{ id: number; state: string }[]> {
+    if (records.length === 0) return [];
+    const { db, dialect } = this.#database;
+    const idsOf = (some: { id: number }[]) => some.map(({ id }) => id);
     return db.transaction().execute(async (tx) => {
+      const final = tx
+        .selectFrom('outbox')
+        .select('id')
+        .where('id', 'in', idsOf(records))
+        .where('due_ms', 'is', null);
       const gone = await tx
         .deleteFrom('outbox')
-        .where('id', 'in', dialect === 'postgres' ? over.forUpdate().skipLocked() : over)
-        .returning('id')
+        .where('id', 'in', dialect === 'postgres' ? final.forUpdate().skipLocked() : final)
+        .returning(['id', 'state'])
         .execute();
-      const ids = gone.map(({ id }) => id);
-      if (ids.length > 0) await tx.deleteFrom('outbox_attempts').where('record_id', 'in', ids).execute();
+      if (gone.length > 0) {
+        await tx.deleteFrom('outbox_attempts').where('record_id', 'in', idsOf(gone)).execute();
+      }
       await tx
         .deleteFrom('outbox_endpoints')
         .where('owner', 'is', null)
@@ -162,9 +213,31 @@ export class OutboxStore {
           ),
         )
         .execute();
-      return ids.length;
+      return gone;
     });
   }
+}
+
+/** What a record counts against its team's bound, in bytes. */
+const SIZE_BYTES = sql<number>`(octet_length(body) + coalesce(octet_length(signatures), 0))`;
+
+/** A team's pending records and their bytes: at most as many as its bound are counted. */
+function pendingOf(db: Kysely<Tables>, team_id: string): Promise<{ records: number; bytes: number }> {
+  return db
+    .selectFrom((from) =>
+      from
+        .selectFrom('outbox')
+        .select(SIZE_BYTES.as('bytes'))
+        .where('team_id', '=', team_id)
+        .where('state', '=', 'pending')
+        .limit(TEAM_UNDELIVERED_RECORDS)
+        .as('undelivered'),
+    )
+    .select(({ fn }) => [
+      fn.countAll<number>().as('records'),
+      sql<number>`cast(coalesce(sum(bytes), 0) as bigint)`.as('bytes'),
+    ])
+    .executeTakeFirstOrThrow();
 }
 
 function placeOf({ sandbox_id, team_id, webhook_url }: WebhookTarget) {

@@ -38,6 +38,8 @@ export interface CommitReport {
   batch_size: number;
   /** The event types of the records that it added. */
   enqueued: string[];
+  /** Failed and expired records that it removed before their time, to make room. */
+  dropped: number;
   /** Why it did not reach the disk, or null. */
   trouble: string | null;
 }
@@ -353,11 +355,12 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
     this.#answered(message);
   }
 
-  #committed({ batches, counts, added, trouble, commit_ms }: Extract<FromWriter, { kind: 'done' }>): void {
+  #committed(message: Extract<FromWriter, { kind: 'done' }>): void {
+    const { batches, counts, added, dropped, trouble, commit_ms } = message;
     this.#counts = counts ?? this.#counts;
     const batch_size = batches.reduce((sum, { results }) => sum + results.length, 0);
     const enqueued = batches.flatMap((done) => this.#batches.addedTypes(done));
-    this.#onCommitMeasured({ commit_ms, batch_size, enqueued, trouble });
+    this.#onCommitMeasured({ commit_ms, batch_size, enqueued, dropped, trouble });
     for (const done of batches) this.#batches.resolve(done);
     if (added?.length === 0) return;
     this.#listener.onAdded(added);

@@ -121,6 +121,8 @@ export type FromWriter =
       counts: OutboxCounts | null;
       /** Records that were added, where the last batch wanted them; null where they are to be read. */
       added: LoadedRecord[] | null;
+      /** Failed and expired records that were removed before their time, to make room, since the last such message. */
+      dropped: number;
       /** Why the commit did not reach the disk, or null. */
       trouble: string | null;
       commit_ms: number;

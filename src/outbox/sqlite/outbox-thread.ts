@@ -242,7 +242,7 @@ export class OutboxThread {
     this.#clock.after(RETRY_MS, () => this.#openHanded());
     const batches = this.#held?.flatMap(refusedBatch) ?? [];
     this.#held = this.#held?.flatMap(withoutAppends) ?? [];
-    this.#receive({ kind: 'done', batches, counts: null, added: [], trouble, commit_ms: 0 });
+    this.#receive({ kind: 'done', batches, counts: null, added: [], dropped: 0, trouble, commit_ms: 0 });
   }
 
   #release(): void {

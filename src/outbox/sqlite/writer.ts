@@ -1,6 +1,6 @@
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { Append, AttemptOutcome, LoadedRecord } from '../store.ts';
+import type { Append, AttemptOutcome } from '../store.ts';
 import { OutboxFiles } from './files/outbox-files.ts';
 import type { StateLock } from './files/state-lock.ts';
 import { Maintenance } from './maintenance.ts';
@@ -19,6 +19,11 @@ import {
 import { OpenOutbox, type WriterParts } from './open-outbox.ts';
 import { READ_BYTES } from './rows/backlog.ts';
 import type { SqliteStore } from './rows/sqlite-store.ts';
+
+/** A commit that was tried, as the client is told of it. */
+interface Commit extends Pick<Extract<FromWriter, { kind: 'done' }>, 'added' | 'trouble'> {
+  started_ms: number;
+}
 
 /** The wait before outcomes that could not be recorded are retried. */
 const RETRY_MS = 1_000;
@@ -120,7 +125,7 @@ export class Writer {
       const is_wanted = batches.at(-1)?.wants_records && bytes <= READ_BYTES;
       const is_told = added.length === 0 || is_wanted;
       const told = is_told && !store.added.has_unsent ? added : null;
-      this.#done([...late, ...done], told, null, started_ms);
+      this.#done([...late, ...done], { added: told, trouble: null, started_ms });
       const rows = batches.reduce((sum, { outcomes, appends }) => sum + outcomes.length + appends.length, 0);
       if (rows > 0) this.#maintenance.noteBusy();
       this.#outbox.log.noteCommit(rows, bytes);
@@ -128,18 +133,16 @@ export class Writer {
       this.#outbox.undo(error);
       const lost = batches.filter(({ outcomes }) => outcomes.length > 0);
       this.#unrecorded = [...waiting, ...lost.map(({ batch, outcomes }) => ({ batch, outcomes }))];
-      this.#done(batches.flatMap(refusedBatch), [], (error as Error).message, started_ms);
+      const trouble = (error as Error).message;
+      this.#done(batches.flatMap(refusedBatch), { added: [], trouble, started_ms });
     }
   }
 
-  #done(
-    batches: BatchDone[],
-    added: LoadedRecord[] | null,
-    trouble: string | null,
-    started_ms: number,
-  ): void {
+  #done(batches: BatchDone[], { started_ms, ...commit }: Commit): void {
     const commit_ms = this.#clock.monotonicMs() - started_ms;
-    this.#reply({ kind: 'done', batches, counts: this.#outbox.counts(), added, trouble, commit_ms });
+    const counts = this.#outbox.counts();
+    const dropped = this.#outbox.store.takeDropped();
+    this.#reply({ kind: 'done', batches, counts, dropped, commit_ms, ...commit });
   }
 
   #answer(call: WriterCall): void {

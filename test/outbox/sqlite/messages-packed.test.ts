@@ -128,7 +128,15 @@ describe('messages between the threads', () => {
     fc.assert(
       fc.property(fc.array(result), fc.option(fc.array(record)), (results, added) => {
         const batches = [{ batch: 7, results, is_recorded: false }];
-        const message: FromWriter = { kind: 'done', batches, counts, added, trouble: null, commit_ms: 1.5 };
+        const message: FromWriter = {
+          kind: 'done',
+          batches,
+          counts,
+          added,
+          dropped: 3,
+          trouble: null,
+          commit_ms: 1.5,
+        };
         const packed = packFromWriter(message);
         const received = unpackFromWriter(sent(packed, transferOf(packed)));
         if (received.kind !== 'done') throw new Error(received.kind);

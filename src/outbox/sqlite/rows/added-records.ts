@@ -92,15 +92,16 @@ export class AddedRecords {
     };
   }
 
+  /** Failed and expired records do not count: they make room (`FinishedRecords.makeRoom`). */
   #hasRoom(drafts: EventDraft[]): boolean {
-    const { failed, expired, pending, bytes } = this.#state.row;
+    const { pending, pending_bytes } = this.#state.row;
     const { limits } = this.#state;
     const all = (kind: RegExp) => drafts.every(({ event_type }) => kind.test(event_type));
     const reserve_records = all(/^(sandbox|process)\./) ? OUTBOX_RESERVE_RECORDS : 0;
     const share = drafts.length > 0 && all(/^file\./) ? FILE_EVENTS_SHARE : 1;
     const max_records = Math.ceil(limits.max_records * share) + reserve_records;
-    if (pending + failed + expired + drafts.length > max_records) return false;
-    return bytes < limits.max_bytes * share + reserve_records * RESERVE_RECORD_BYTES;
+    if (pending + drafts.length > max_records) return false;
+    return pending_bytes < limits.max_bytes * share + reserve_records * RESERVE_RECORD_BYTES;
   }
 
   #insert(draft: EventDraft, event_id: string): { event_id: string; sequence: number } {
@@ -138,8 +139,7 @@ export class AddedRecords {
       return { event_id, sequence };
     }
     this.#sql.insertDelivery.run(id, row.number, size_bytes, deadline_ms);
-    row.pending += 1;
-    row.bytes += size_bytes;
+    this.#state.count('pending', size_bytes);
     this.#added.push({
       id,
       event_id,

@@ -13,6 +13,12 @@ export interface Keep {
   keep_bytes: number;
 }
 
+/** Records that make room at a time, and in one commit at most: a bound that was lowered by a restart is reached by steps. */
+const ROOM_RECORDS = 500;
+/** Read at least: a large record takes the room of several. */
+const ROOM_RECORDS_READ = 8;
+const ROOM_RECORDS_MAX = 20 * ROOM_RECORDS;
+
 /** The records in a final state: they are replayed, or removed when they were kept long enough. */
 export class FinishedRecords {
   readonly #sql: Statements;
@@ -60,37 +66,73 @@ export class FinishedRecords {
    */
   prune(rule: Keep, limit: number): number {
     const gone = this.#takePrunable(rule, limit);
-    this.#remove(gone, this.#state.record_key === null ? 'all' : 'but_lifecycle');
+    this.#remove(gone);
     return gone.length;
+  }
+
+  /**
+   * Removes failed and expired records, oldest first, until all undelivered ones keep to the bounds; returns how many.
+   * Source: contract section 3, Bounds.
+   */
+  makeRoom(): number {
+    let removed = 0;
+    while (removed < ROOM_RECORDS_MAX) {
+      const gone = this.#takeForRoom();
+      if (gone.length === 0) break;
+      this.#remove(gone);
+      removed += gone.length;
+    }
+    return removed;
+  }
+
+  /** Ids of the oldest records that must make room, which are no longer counted; none where all keep to the bounds. */
+  #takeForRoom(): number[] {
+    const { row, limits } = this.#state;
+    const surplus_records = () => row.pending + row.failed + row.expired - limits.max_records;
+    const isOver = () => surplus_records() > 0 || row.bytes > limits.max_bytes;
+    if (!isOver()) return [];
+    const limit = Math.min(ROOM_RECORDS, Math.max(ROOM_RECORDS_READ, surplus_records()));
+    const oldest = (['failed', 'expired'] as const).flatMap((state) =>
+      this.#oldest(state, limit).map((record) => ({ ...record, state })),
+    );
+    const gone: number[] = [];
+    for (const { id, state, size_bytes } of oldest.sort((a, b) => a.finished_ms - b.finished_ms)) {
+      if (gone.length === limit || !isOver()) break;
+      this.#state.count(state, size_bytes, -1);
+      gone.push(id);
+    }
+    return gone;
+  }
+
+  #oldest(state: OwnState, limit: number): { id: number; finished_ms: number; size_bytes: number }[] {
+    const rows = this.#sql.oldest.all(this.#state.row.number, state, limit);
+    return rows as { id: number; finished_ms: number; size_bytes: number }[];
   }
 
   /** Ids of the records to remove, which are no longer counted. */
   #takePrunable(rule: Keep, limit: number): number[] {
     const { row } = this.#state;
     const { state, keep_ms, keep_bytes } = rule;
-    const rows = this.#sql.oldest.all(row.number, state, limit) as {
-      id: number;
-      finished_ms: number;
-      size_bytes: number;
-    }[];
     const too_many = surplus(row, { ...rule, keep_bytes: Number.POSITIVE_INFINITY });
     const cutoff_ms = this.#state.now() - keep_ms;
-    const counted = state === 'delivered' ? 'delivered_bytes' : 'bytes';
     const gone: number[] = [];
-    for (const { id, finished_ms, size_bytes } of rows) {
+    for (const { id, finished_ms, size_bytes } of this.#oldest(state, limit)) {
       const is_large = state === 'delivered' && row.delivered_bytes > keep_bytes;
       if (gone.length >= too_many && finished_ms > cutoff_ms && !is_large) break;
       gone.push(id);
-      row[counted] -= size_bytes;
+      this.#state.count(state, size_bytes, -1);
     }
-    row[state] -= gone.length;
     return gone;
   }
 
-  /** `but_lifecycle`: records that a manager may not have read yet are left without their deliveries. */
-  #remove(gone: number[], which: 'all' | 'but_lifecycle'): void {
+  /** Removes records of this sandbox; those that a manager may not have read yet are left without their deliveries. */
+  #remove(gone: number[]): void {
     const ids = JSON.stringify(gone);
-    this.#sql[which === 'all' ? 'remove' : 'removeButLifecycle'].run(ids);
+    this.#sql[this.#state.record_key === null ? 'remove' : 'removeButLifecycle'].run(ids);
+    this.#removeDeliveries(ids);
+  }
+
+  #removeDeliveries(ids: string): void {
     this.#sql.removeDeliveries.run(ids);
     this.#sql.removeAttempts.run(ids);
   }
@@ -103,7 +145,9 @@ export class FinishedRecords {
   /** Removes up to `limit` records of other sandboxes past their retention; returns how many. */
   pruneForeign(keep: KeepForeign, limit: number): number {
     const gone = this.#others.prune(keep, this.#state.now(), limit);
-    this.#remove(gone, 'all');
+    const ids = JSON.stringify(gone);
+    this.#sql.remove.run(ids);
+    this.#removeDeliveries(ids);
     this.#state.row.foreign -= gone.length;
     return gone.length;
   }

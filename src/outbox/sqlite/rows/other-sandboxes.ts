@@ -16,6 +16,7 @@ const NEW_SANDBOX = {
   failed: 0,
   expired: 0,
   bytes: 0,
+  pending_bytes: 0,
   delivered_bytes: 0,
 };
 

@@ -13,6 +13,7 @@ const OWN_COLUMNS = [
   'expired',
   'foreign',
   'bytes',
+  'pending_bytes',
   'delivered_bytes',
 ];
 
@@ -20,8 +21,8 @@ const OWN_COLUMNS = [
 export function isOutboxRow(row: OutboxRow): boolean {
   const { sandbox_id, boot_id, next_sequence, next_id, number, first_id, clock_ms, clock_wall_ms, boot_ms } =
     row;
-  const { pending, delivered, failed, expired, foreign, bytes, delivered_bytes } = row;
-  const counts = [pending, delivered, failed, expired, foreign, bytes, delivered_bytes];
+  const { pending, delivered, failed, expired, foreign, bytes, pending_bytes, delivered_bytes } = row;
+  const counts = [pending, delivered, failed, expired, foreign, bytes, pending_bytes, delivered_bytes];
   return (
     (sandbox_id === null || typeof sandbox_id === 'string') &&
     typeof boot_id === 'string' &&

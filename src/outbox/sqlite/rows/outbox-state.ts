@@ -67,12 +67,17 @@ export class OutboxState {
     return Math.round(this.clock.monotonicMs()) + this.offset_ms;
   }
 
+  /** Counts a record of this sandbox that is new in a state, or with `by` -1 no longer in it. */
+  count(state: OwnState, size_bytes: number, by: 1 | -1 = 1): void {
+    this.row[state] += by;
+    this.row[state === 'delivered' ? 'delivered_bytes' : 'bytes'] += by * size_bytes;
+    if (state === 'pending') this.row.pending_bytes += by * size_bytes;
+  }
+
   /** Counts a record of this sandbox in another state. */
   move(from: OwnState, to: OwnState, size_bytes: number): void {
-    this.row[from] -= 1;
-    this.row[to] += 1;
-    this.row[from === 'delivered' ? 'delivered_bytes' : 'bytes'] -= size_bytes;
-    this.row[to === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
+    this.count(from, size_bytes, -1);
+    this.count(to, size_bytes);
   }
 
   /** Notes that the row is as on disk. */

@@ -15,6 +15,8 @@ export interface SandboxCounters extends Omit<OutboxCounts, 'foreign'> {
   number: number;
   next_sequence: number;
   is_ready: number;
+  /** The part of `bytes` that is pending. */
+  pending_bytes: number;
   delivered_bytes: number;
 }
 

@@ -3,7 +3,7 @@ import { ERROR_DETAIL_MAX_CHARACTERS, RESPONSE_KEEP_BYTES } from '../../../contr
 import { StartError } from '../../../contract/errors.ts';
 
 /** The format of an outbox, which is the `user_version` of its database. No other one is read. */
-const FORMAT = 3;
+const FORMAT = 4;
 
 /**
  * The tables and indexes of an outbox. Every database holds this text and is compared with it, so a change of its layout
@@ -46,6 +46,7 @@ const SCHEMA = `
     failed INTEGER NOT NULL,
     expired INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
+    pending_bytes INTEGER NOT NULL,
     delivered_bytes INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX sandboxes_sandbox_id ON sandboxes (sandbox_id);
@@ -95,13 +96,14 @@ const SCHEMA = `
     failed INTEGER NOT NULL,
     expired INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
+    pending_bytes INTEGER NOT NULL,
     delivered_bytes INTEGER NOT NULL,
     "foreign" INTEGER NOT NULL
   );
 `;
 
 /** The row of `outbox` in an empty one. */
-const NO_RECORDS = "INSERT INTO outbox VALUES (1, 1, NULL, 1, 1, 1, 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0)";
+const NO_RECORDS = "INSERT INTO outbox VALUES (1, 1, NULL, 1, 1, 1, 0, 0, 0, '', 0, 0, 0, 0, 0, 0, 0, 0, 0)";
 
 /** The columns of `attempts` for a query, each cut to what a daemon writes: the sandbox may have written more. */
 export const ATTEMPT_COLUMNS = `attempt, started_at_ms, duration_ms, status, error,

@@ -30,6 +30,7 @@ export class SqliteStore {
   readonly #sql: Statements;
   readonly #state: OutboxState;
   readonly #others: OtherSandboxes;
+  #dropped = 0;
 
   /**
    * `before`: the store that this one replaces; numbers and the clock continue from there. `offset_ms`: continues the
@@ -111,11 +112,20 @@ export class SqliteStore {
   /** Makes everything since `begin` durable: returns after the sync. The records that were added are returned. */
   commit(): LoadedRecord[] {
     const { row, clock } = this.#state;
+    const dropped = this.finished.makeRoom();
     Object.assign(row, keptClock(clock, this.now()));
     this.#sql.writeOutbox.run(row);
     this.#sql.commit.run();
     this.#state.committed();
+    this.#dropped += dropped;
     return this.added.end();
+  }
+
+  /** How many failed and expired records were removed before their time since the last call, to make room. */
+  takeDropped(): number {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
   }
 
   /** Takes back everything since `begin`. */

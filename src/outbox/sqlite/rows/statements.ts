@@ -29,13 +29,13 @@ export function prepareStatements(db: Database) {
       first_id = @first_id, next_id = @next_id, is_ready = @is_ready, clock_ms = @clock_ms,
       clock_wall_ms = @clock_wall_ms, boot_id = @boot_id, boot_ms = @boot_ms, pending = @pending,
       delivered = @delivered, failed = @failed, expired = @expired, bytes = @bytes,
-      delivered_bytes = @delivered_bytes, "foreign" = @foreign`),
+      pending_bytes = @pending_bytes, delivered_bytes = @delivered_bytes, "foreign" = @foreign`),
     leave:
       sql(`INSERT INTO sandboxes VALUES (@number, @sandbox_id, @next_sequence, @is_ready, @left_ms, @pending,
-      @delivered, @failed, @expired, @bytes, @delivered_bytes)`),
+      @delivered, @failed, @expired, @bytes, @pending_bytes, @delivered_bytes)`),
     comeBack:
       sql(`DELETE FROM sandboxes WHERE sandbox_id = ? RETURNING number, next_sequence, is_ready, pending,
-      delivered, failed, expired, bytes, delivered_bytes`),
+      delivered, failed, expired, bytes, pending_bytes, delivered_bytes`),
     numberOf: sql('SELECT number FROM sandboxes WHERE sandbox_id = ?').pluck(),
     lastNumber: sql('SELECT coalesce(max(number), 0) FROM sandboxes').pluck(),
     foreignPending: sql('SELECT coalesce(sum(pending), 0) FROM sandboxes').pluck(),

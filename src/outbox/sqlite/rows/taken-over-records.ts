@@ -57,8 +57,7 @@ export class TakenOverRecords {
     this.#sql.takeOverDelivery.run({ ...delivery, id: record.id, sandbox });
     for (const attempt of attempts) this.#sql.insertAttempt.run(record.id, ...attempt);
     if (!is_ours) return 'foreign';
-    row[state] += 1;
-    row[state === 'delivered' ? 'delivered_bytes' : 'bytes'] += size_bytes;
+    this.#state.count(state, size_bytes);
     if (delivery.due_ms === 0) this.#backlog.noteUntried(record.id);
     return state;
   }

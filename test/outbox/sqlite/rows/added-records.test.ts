@@ -122,14 +122,15 @@ describe('the bounds', () => {
     expect(rows.counts().pending).toBe(2);
   });
 
-  it('count what is undelivered, failed and expired included, and not what is delivered', () => {
-    const { rows } = openRows(new ManualClock(), { max_records: 3 });
-    append(rows, '{}', '{}', '{}');
-    settle(rows, 1, { state: 'failed' });
-    settle(rows, 2, { state: 'expired' });
-    expect(append(rows, '{}').outcome).toBe('full');
-    settle(rows, 3, { state: 'delivered' });
-    expect(append(rows, '{}').outcome).toBe('committed');
+  it('refuse for what is pending alone: file events find their half whatever failed', () => {
+    const payload = `{"text":"${'x'.repeat(3_000)}"}`;
+    const { rows } = openRows(new ManualClock(), { max_bytes: 10_000 });
+    append(rows, payload, payload);
+    for (const id of [1, 2]) settle(rows, id, { state: 'failed' });
+    const offered = [1, 2, 3].map(
+      () => change(rows, () => rows.added.append(event('file.modified', payload))).outcome,
+    );
+    expect(offered).toEqual(['committed', 'committed', 'full']);
   });
 
   it('hold for bytes, and a delivery makes room', () => {

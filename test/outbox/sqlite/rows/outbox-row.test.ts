@@ -32,6 +32,7 @@ describe('the row of an outbox', () => {
     ['next_id', 1.5],
     ['pending', -1],
     ['bytes', '12'],
+    ['pending_bytes', -1],
     ['clock_ms', null],
     ['delivered_bytes', Number.MAX_VALUE],
     ['sandbox_id', 7],

@@ -20,6 +20,7 @@ const row = (change: Partial<OutboxRow> = {}): OutboxRow => ({
   expired: 100,
   foreign: 0,
   bytes: 10_000,
+  pending_bytes: 5_000,
   delivered_bytes: 10_000,
   clock_ms: 0,
   clock_wall_ms: 0,
@@ -48,7 +49,13 @@ describe('the numbers of an outbox', () => {
   it('count delivered records apart from those that take room', () => {
     const state = new OutboxState(row(), new ManualClock(), LIMITS);
     state.move('pending', 'delivered', 300);
-    expect(state.row).toMatchObject({ pending: 99, delivered: 101, bytes: 9_700, delivered_bytes: 10_300 });
+    expect(state.row).toMatchObject({
+      pending: 99,
+      delivered: 101,
+      bytes: 9_700,
+      pending_bytes: 4_700,
+      delivered_bytes: 10_300,
+    });
     state.move('delivered', 'pending', 300);
     expect(state.row).toEqual(row());
   });

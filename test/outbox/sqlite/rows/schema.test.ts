@@ -17,7 +17,7 @@ import { ManualClock } from '../../../support/manual-clock.ts';
 import { append } from '../../../support/outbox/rows.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
-const FORMAT = 3;
+const FORMAT = 4;
 /** Every format below the present one. */
 const EARLIER = Array.from({ length: FORMAT - 1 }, (_, i) => i + 1);
 const TRUST = { sandbox_id: 'sb-1', webhook_secret: 'made for this test', record_key: null };
