@@ -22,7 +22,8 @@ export const SANDBOXCTL_GUIDES: Guides = {
     related: ['show', 'replay', 'events'],
   },
   show: { examples: ['show EVENT_ID', 'show EVENT_ID --json'], related: ['deliveries', 'replay'] },
-  replay: { examples: ['replay EVENT_ID', 'replay --state failed'], related: ['deliveries', 'show'] },
+  replay: { examples: ['replay EVENT_ID', 'replay --state failed'], related: ['deliveries', 'discard'] },
+  discard: { examples: ['discard EVENT_ID', 'discard --state failed'], related: ['deliveries', 'replay'] },
   test: { examples: ['test', 'test --json'], related: ['listen', 'status', 'doctor'] },
   events: {
     examples: ['events --follow --since 100', 'events --team --follow --json'],

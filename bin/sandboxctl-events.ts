@@ -1,10 +1,17 @@
 import { type Command, Option } from 'commander';
 import { LIST_LIMIT } from '../src/contract/defaults.ts';
-import { DELIVERY_STATES, FINAL_STATES, type FinalState } from '../src/contract/deliveries.ts';
+import {
+  DELIVERY_STATES,
+  FINAL_STATES,
+  type FinalState,
+  UNDELIVERED_STATES,
+  type UndeliveredState,
+} from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';
+import { discard, discardAll } from '../src/ctl/discard.ts';
 import { events, followEvents } from '../src/ctl/events.ts';
 import { forwardTarget } from '../src/ctl/listen/forward.ts';
 import { LISTEN_HOST, LISTEN_PORT, listen } from '../src/ctl/listen/listen.ts';
@@ -92,6 +99,20 @@ export function defineEventCommands(
       }
       return withDaemon((context) =>
         event_id === undefined ? replayAll(context, state ?? 'failed') : replay(context, event_id),
+      );
+    });
+
+  program
+    .command('discard')
+    .description('discard an event that is not delivered any more, or all in a state')
+    .argument('[event_id]', 'the id of the event, or as much of its beginning as is unique')
+    .addOption(new Option('--state <state>', 'all events in this state').choices(UNDELIVERED_STATES))
+    .action((event_id: string | undefined, { state }: { state?: UndeliveredState }, command) => {
+      if ((event_id === undefined) === (state === undefined)) {
+        command.error('error: discard takes either an event_id or --state');
+      }
+      return withDaemon((context) =>
+        event_id === undefined ? discardAll(context, state ?? 'failed') : discard(context, event_id),
       );
     });
 

@@ -12,6 +12,12 @@ export const FINAL_STATES = ['failed', 'expired', 'delivered'] as const satisfie
 /** One of `FINAL_STATES`. */
 export type FinalState = (typeof FINAL_STATES)[number];
 
+/** The states of a record that was not delivered and is no longer attempted: those that make room in a full outbox. */
+export const UNDELIVERED_STATES = ['failed', 'expired'] as const satisfies FinalState[];
+
+/** One of `UNDELIVERED_STATES`. */
+export type UndeliveredState = (typeof UNDELIVERED_STATES)[number];
+
 /** Why an attempt got no response head; `blocked` is an address that the address guard refuses. */
 export const ATTEMPT_ERRORS = ['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'] as const;
 

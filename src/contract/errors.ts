@@ -94,6 +94,11 @@ export function invalidField(field: string, problem: string): FieldError {
   return new FieldError({ field, problem });
 }
 
+/** The error of a request to discard a record that is still to be sent. */
+export function stillPending(): ApiError {
+  return new ApiError('conflict', 'The record is pending: it is still to be sent.');
+}
+
 /** A start that cannot succeed. The message is the one line that the user sees; exit code 1, or 2 for invalid options. */
 export class StartError extends Error {
   readonly exit_code: number;

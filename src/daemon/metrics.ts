@@ -3,7 +3,7 @@ import { Counter, Histogram, type Metric, MetricsRegistry } from '../base/metric
 import { processMetrics } from '../base/process-metrics.ts';
 import type { AttemptReport } from '../outbox/attempts.ts';
 import { DeliveryMetrics } from '../outbox/delivery-metrics.ts';
-import type { CommitReport } from '../outbox/sqlite/client.ts';
+import type { CommitReport } from '../outbox/sqlite/commit-report.ts';
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const RECORDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];

@@ -5,6 +5,7 @@ import type {
   DeliveryState,
   FinalState,
   OutboxCounts,
+  UndeliveredState,
 } from '../contract/deliveries.ts';
 import type { EventType } from '../contract/events.ts';
 import type { Decision } from '../webhook/retry.ts';
@@ -146,9 +147,16 @@ export interface InspectionStore {
   replay(event_id: string): Promise<boolean>;
   /** Replays every record in a state; resolves to their number. */
   replayAll(state: FinalState): Promise<number>;
+  /** Removes a record that is not sent any more; see `Discarded`. */
+  discard(event_id: string): Promise<Discarded>;
+  /** Removes every record in a state; resolves to their number. */
+  discardAll(state: UndeliveredState): Promise<number>;
   /** Up to `limit` committed records after a sequence, oldest first. */
   after(sequence: number, limit: number): Promise<StreamRecord[]>;
 }
+
+/** What became of a request to discard a record: it stays where it is pending, or another sandbox's (`foreign`). */
+export type Discarded = 'discarded' | 'absent' | 'pending' | 'foreign';
 
 /** A record as a stream of events shows it. */
 export interface StreamRecord {

@@ -12,10 +12,14 @@ export interface paths {
     "/api/v1/webhook/deliveries": {
         /** List a sandbox's deliveries, newest first */
         get: operations["listDeliveries"];
+        /** Discard all records in a state */
+        delete: operations["discardDeliveries"];
     };
     "/api/v1/webhook/deliveries/{event_id}": {
         /** Get one delivery with its body and attempts */
         get: operations["getDelivery"];
+        /** Discard a record that is not sent any more */
+        delete: operations["discardDelivery"];
     };
     "/api/v1/webhook/deliveries/{event_id}/replay": {
         /** Send a record again */
@@ -255,6 +259,16 @@ export interface components {
             last_status: number | null;
             last_error: components["schemas"]["AttemptError"] | null;
             last_error_detail: string | null;
+        };
+        /** @enum {unknown} */
+        UndeliveredState: "failed" | "expired";
+        DiscardedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Discarded"];
+        };
+        Discarded: {
+            discarded: number;
         };
         /** @enum {unknown} */
         FinalState: "failed" | "expired" | "delivered";
@@ -743,6 +757,20 @@ export interface operations {
             };
         };
     };
+    discardDeliveries: {
+        parameters: {
+            query: {
+                state: components["schemas"]["UndeliveredState"];
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["DiscardedResponse"];
+                };
+            };
+        };
+    };
     getDelivery: {
         parameters: {
             path: {
@@ -754,6 +782,21 @@ export interface operations {
             200: {
                 content: {
                     "application/json": components["schemas"]["DeliveryDetailResponse"];
+                };
+            };
+        };
+    };
+    discardDelivery: {
+        parameters: {
+            path: {
+                /** @example evt_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
+                event_id: string;
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["DiscardedResponse"];
                 };
             };
         };

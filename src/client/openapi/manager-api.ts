@@ -128,10 +128,14 @@ export interface paths {
     "/api/v1/sandboxes/{sandbox_id}/webhook/deliveries": {
         /** List a sandbox's deliveries, newest first */
         get: operations["listDeliveries"];
+        /** Discard all records in a state */
+        delete: operations["discardDeliveries"];
     };
     "/api/v1/sandboxes/{sandbox_id}/webhook/deliveries/{event_id}": {
         /** Get one delivery with its body and attempts */
         get: operations["getDelivery"];
+        /** Discard a record that is not sent any more */
+        delete: operations["discardDelivery"];
     };
     "/api/v1/sandboxes/{sandbox_id}/webhook/deliveries/replay": {
         /** Send all records in a state again */
@@ -172,10 +176,14 @@ export interface paths {
     "/api/v1/webhooks/deliveries": {
         /** List the team's deliveries, newest first */
         get: operations["listTeamDeliveries"];
+        /** Discard all of the team's records in a state */
+        delete: operations["discardTeamDeliveries"];
     };
     "/api/v1/webhooks/deliveries/{event_id}": {
         /** Get one of the team's deliveries with its body and attempts */
         get: operations["getTeamDelivery"];
+        /** Discard one of the team's records that is not sent any more */
+        delete: operations["discardTeamDelivery"];
     };
     "/api/v1/webhooks/deliveries/{event_id}/replay": {
         /** Send one of the team's records again */
@@ -758,6 +766,16 @@ export interface components {
         };
         /** @enum {unknown} */
         AttemptError: "dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "blocked";
+        /** @enum {unknown} */
+        UndeliveredState: "failed" | "expired";
+        DiscardedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Discarded"];
+        };
+        Discarded: {
+            discarded: number;
+        };
         DeliveryDetailResponse: {
             /** @constant */
             success: true;
@@ -1915,6 +1933,24 @@ export interface operations {
             };
         };
     };
+    discardDeliveries: {
+        parameters: {
+            query: {
+                state: components["schemas"]["UndeliveredState"];
+            };
+            path: {
+                /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
+                sandbox_id: string;
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["DiscardedResponse"];
+                };
+            };
+        };
+    };
     getDelivery: {
         parameters: {
             path: {
@@ -1928,6 +1964,23 @@ export interface operations {
             200: {
                 content: {
                     "application/json": components["schemas"]["DeliveryDetailResponse"];
+                };
+            };
+        };
+    };
+    discardDelivery: {
+        parameters: {
+            path: {
+                /** @example sbx_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
+                sandbox_id: string;
+                /** @example evt_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
+                event_id: string;
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["DiscardedResponse"];
                 };
             };
         };
@@ -2131,6 +2184,20 @@ export interface operations {
             };
         };
     };
+    discardTeamDeliveries: {
+        parameters: {
+            query: {
+                state: components["schemas"]["UndeliveredState"];
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["DiscardedResponse"];
+                };
+            };
+        };
+    };
     getTeamDelivery: {
         parameters: {
             path: {
@@ -2142,6 +2209,21 @@ export interface operations {
             200: {
                 content: {
                     "application/json": components["schemas"]["TeamDeliveryDetailResponse"];
+                };
+            };
+        };
+    };
+    discardTeamDelivery: {
+        parameters: {
+            path: {
+                /** @example evt_0198a6c4-7b1e-7c3a-9f00-5d2e8b1a6c47 */
+                event_id: string;
+            };
+        };
+        responses: {
+            200: {
+                content: {
+                    "application/json": components["schemas"]["DiscardedResponse"];
                 };
             };
         };

@@ -2,6 +2,8 @@ import {
   DeliveryData,
   DeliveryPageData,
   DeliveryQuery,
+  DiscardedData,
+  DiscardQuery,
   ReplayedData,
   ReplayQuery,
 } from '../schema/deliveries.ts';
@@ -36,6 +38,18 @@ export const DELIVERY_DOCS: RouteDocs = {
       query: ReplayQuery,
       data: ReplayedData,
       errors: ['webhook_not_configured'],
+    },
+    [`DELETE ${ONE}`]: {
+      operation_id: 'discardDelivery',
+      summary: 'Discard a record that is not sent any more',
+      data: DiscardedData,
+      errors: ['not_found', 'conflict'],
+    },
+    'DELETE /webhook/deliveries': {
+      operation_id: 'discardDeliveries',
+      summary: 'Discard all records in a state',
+      query: DiscardQuery,
+      data: DiscardedData,
     },
   }),
   ...tagged('events', {

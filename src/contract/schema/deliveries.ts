@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { ERROR_DETAIL_MAX_CHARACTERS, LIST_LIMIT, LIST_LIMIT_MAX } from '../defaults.ts';
-import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES } from '../deliveries.ts';
+import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES, UNDELIVERED_STATES } from '../deliveries.ts';
 import { EVENT_TYPES } from '../events.ts';
 import { closedObject, namedObject, OptionalTime, orNull, Time } from './field.ts';
 import { pageLimit } from './query.ts';
@@ -31,6 +31,11 @@ export const TeamDeliveryQuery = closedObject({
 
 /** The query of a replay of all records in a state. */
 export const ReplayQuery = closedObject({ state: Type.Enum(FINAL_STATES, { title: 'FinalState' }) });
+
+/** The query that discards all records in a state. */
+export const DiscardQuery = closedObject({
+  state: Type.Enum(UNDELIVERED_STATES, { title: 'UndeliveredState' }),
+});
 
 const OptionalStatus = orNull(Type.Integer());
 const OptionalError = orNull(Type.Enum(ATTEMPT_ERRORS, { title: 'AttemptError' }));
@@ -92,6 +97,9 @@ export const TeamDeliveryPageData = pageOf(
 
 /** How many records are replayed. */
 export const ReplayedData = namedObject('Replayed', { replayed: Type.Integer() });
+
+/** How many records are discarded. */
+export const DiscardedData = namedObject('Discarded', { discarded: Type.Integer() });
 
 /** The path of one delivery. */
 export const EventParams = Type.Object({ event_id: Type.String() });

@@ -1,7 +1,7 @@
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
-import { ApiError } from '../../contract/errors.ts';
-import { DeliveryQuery, EventParams, ReplayQuery } from '../../contract/schema/deliveries.ts';
+import { ApiError, stillPending } from '../../contract/errors.ts';
+import { DeliveryQuery, DiscardQuery, EventParams, ReplayQuery } from '../../contract/schema/deliveries.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { Publisher } from '../publisher.ts';
@@ -9,15 +9,16 @@ import type { Publisher } from '../publisher.ts';
 /** The slice of the daemon that the delivery routes use. */
 export interface DeliveryContext {
   readonly publisher: Pick<Publisher, 'has_webhook'>;
-  readonly store: Pick<OutboxClient, 'list' | 'find' | 'replay' | 'replayAll'>;
+  readonly store: Pick<OutboxClient, 'list' | 'find' | 'replay' | 'replayAll' | 'discard' | 'discardAll'>;
   readonly dispatcher: Pick<Dispatcher, 'refresh'> | null;
 }
 
 const list = { querystring: DeliveryQuery };
 const one = { params: EventParams };
 const replayAll = { querystring: ReplayQuery };
+const discardAll = { querystring: DiscardQuery };
 
-/** Adds the routes that list, show and replay deliveries. Source: contract section 4, rows `/webhook/deliveries…`. */
+/** Adds the routes that list, show, replay and discard deliveries. Source: contract section 4, rows `/webhook/deliveries…`. */
 export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryContext): void {
   app.get('/api/v1/webhook/deliveries', { schema: list }, async ({ query }) => {
     const { cursor, ...filter } = query;
@@ -37,9 +38,7 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryConte
     checkWebhook(daemon);
     const delivery = await daemon.store.find(event_id);
     if (!delivery) throw notFound(event_id);
-    if (delivery.state === 'foreign') {
-      throw new ApiError('conflict', 'The record belongs to another sandbox and is never sent.');
-    }
+    if (delivery.state === 'foreign') throw foreign();
     await daemon.store.replay(event_id);
     daemon.dispatcher?.refresh();
     return success(await daemon.store.find(event_id));
@@ -51,6 +50,23 @@ export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryConte
     daemon.dispatcher?.refresh();
     return success({ replayed });
   });
+
+  app.delete('/api/v1/webhook/deliveries/:event_id', { schema: one }, async ({ params }) => {
+    const { event_id } = params;
+    const outcome = await daemon.store.discard(event_id);
+    if (outcome === 'absent') throw notFound(event_id);
+    if (outcome === 'foreign') throw foreign();
+    if (outcome === 'pending') throw stillPending();
+    return success({ discarded: 1 });
+  });
+
+  app.delete('/api/v1/webhook/deliveries', { schema: discardAll }, async ({ query }) => {
+    return success({ discarded: await daemon.store.discardAll(query.state) });
+  });
+}
+
+function foreign(): ApiError {
+  return new ApiError('conflict', 'The record belongs to another sandbox and is never sent.');
 }
 
 function checkWebhook(daemon: DeliveryContext): void {

@@ -20,6 +20,8 @@ const ROUTES: Readonly<Record<string, RouteAccess>> = {
   'GET /api/v1/webhook/deliveries/:event_id': 'read',
   'POST /api/v1/webhook/deliveries/:event_id/replay': 'write',
   'POST /api/v1/webhook/deliveries/replay': 'write',
+  'DELETE /api/v1/webhook/deliveries/:event_id': 'write',
+  'DELETE /api/v1/webhook/deliveries': 'write',
   'GET /api/v1/events/stream': 'read',
   'POST /api/v1/processes': 'write',
   'GET /api/v1/processes': 'read',

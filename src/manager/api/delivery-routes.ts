@@ -1,7 +1,9 @@
 import { type HttpApp, success } from '../../base/http/app.ts';
 import type { RouteDoc } from '../../contract/documents/route-doc.ts';
-import { ApiError, invalidField } from '../../contract/errors.ts';
+import { ApiError, invalidField, stillPending } from '../../contract/errors.ts';
 import {
+  DiscardedData,
+  DiscardQuery,
   EventParams,
   ReplayedData,
   ReplayQuery,
@@ -42,6 +44,19 @@ const DOCS = {
     summary: "Send all of the team's records in a state again",
     data: ReplayedData,
   },
+  discard: {
+    operation_id: 'discardTeamDelivery',
+    tag,
+    summary: "Discard one of the team's records that is not sent any more",
+    data: DiscardedData,
+    errors: ['not_found', 'conflict'],
+  },
+  discardAll: {
+    operation_id: 'discardTeamDeliveries',
+    tag,
+    summary: "Discard all of the team's records in a state",
+    data: DiscardedData,
+  },
 } as const;
 const EVENT_ID = /^evt_[0-9a-f-]{36}$/;
 
@@ -80,6 +95,20 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: ManagerOutbox): v
   app.post(`${PATH}/replay`, all, async (request) => {
     const { state } = request.query;
     return success({ replayed: await delivery.replayAll(callerOf(request).team_id, state) });
+  });
+
+  app.delete(`${PATH}/:event_id`, { config: writing(DOCS.discard), schema }, async (request) => {
+    const { team_id } = callerOf(request);
+    const { event_id } = request.params;
+    if (await delivery.discard(team_id, event_id)) return success({ discarded: 1 });
+    await found(delivery, team_id, event_id);
+    throw stillPending();
+  });
+
+  const discarded = { config: writing(DOCS.discardAll), schema: { querystring: DiscardQuery } };
+  app.delete(PATH, discarded, async (request) => {
+    const { state } = request.query;
+    return success({ discarded: await delivery.discardAll(callerOf(request).team_id, state) });
   });
 }
 

@@ -68,6 +68,8 @@ const DELIVERIES: Row[] = [
   ['GET', '/webhook/deliveries/:event_id', 'read'],
   ['POST', '/webhook/deliveries/replay', 'write'],
   ['POST', '/webhook/deliveries/:event_id/replay', 'write'],
+  ['DELETE', '/webhook/deliveries', 'write'],
+  ['DELETE', '/webhook/deliveries/:event_id', 'write'],
 ];
 
 const EVENTS: Row[] = [['GET', '/events/stream', 'read']];

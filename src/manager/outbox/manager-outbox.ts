@@ -2,7 +2,7 @@ import type { Log } from '../../base/log.ts';
 import { gauge, labelledGauge, type Metric } from '../../base/metrics.ts';
 import type { Service } from '../../base/service.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
-import type { FinalState } from '../../contract/deliveries.ts';
+import type { FinalState, UndeliveredState } from '../../contract/deliveries.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { DeliveryMetrics } from '../../outbox/delivery-metrics.ts';
 import type { UndeliveredRecord } from '../../runtime/runtime.ts';
@@ -135,6 +135,16 @@ export class ManagerOutbox implements DeletionOutbox, Service {
     const { replayed, endpoints } = await this.views.replayAll(team_id, state);
     this.#endpoints.replayed(endpoints);
     return replayed;
+  }
+
+  /** Removes a record that is not sent any more; false where the team has none, or it is pending. Errors: `unavailable`. */
+  discard(team_id: string, event_id: string): Promise<boolean> {
+    return this.#outbox.discard(team_id, event_id);
+  }
+
+  /** Removes every record of a team in a state; returns their number. Errors: `unavailable`. */
+  discardAll(team_id: string, state: UndeliveredState): Promise<number> {
+    return this.#outbox.discardAll(team_id, state);
   }
 
   /** How many endpoints of this replica are in backoff, in one line; null if none. The log names them, teams do not see others'. */

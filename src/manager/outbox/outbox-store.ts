@@ -5,6 +5,7 @@ import {
   TEAM_UNDELIVERED_BYTES,
   TEAM_UNDELIVERED_RECORDS,
 } from '../../contract/defaults.ts';
+import type { UndeliveredState } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
 import type { UndeliveredRecord } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
 import { deletedRequest } from '../../webhook/deleted-request.ts';
@@ -22,7 +23,10 @@ export function secretContext(event_id: string): string {
   return `outbox:${event_id}`;
 }
 
-/** Adds records to the manager's outbox and removes old ones. Errors of all methods: `unavailable`. Source: contract section 7. */
+/** Records that are discarded in one commit. */
+const DISCARDED_AT_ONCE = 500;
+
+/** Adds records to the manager's outbox and removes them. Errors of all methods: `unavailable`. Source: contract section 7. */
 export class OutboxStore {
   readonly #database: Database;
   readonly #clock: DatabaseClock;
@@ -140,6 +144,36 @@ export class OutboxStore {
     return removed;
   }
 
+  /** Removes a record of a team that is not sent any more; false where there is none, or it is pending. */
+  async discard(team_id: string, event_id: string): Promise<boolean> {
+    const records = await this.#finalOf(team_id).where('event_id', '=', event_id).execute();
+    return (await this.#remove(records)).length > 0;
+  }
+
+  /** Removes every record of a team in a state; returns their number. */
+  async discardAll(team_id: string, state: UndeliveredState): Promise<number> {
+    const until_ms = this.#clock.wallMs();
+    let discarded = 0;
+    for (;;) {
+      const some = await this.#finalOf(team_id)
+        .where('state', '=', state)
+        .where('finished_at_ms', '<=', until_ms)
+        .orderBy('id')
+        .limit(DISCARDED_AT_ONCE)
+        .execute();
+      if (some.length === 0) return discarded;
+      discarded += (await this.#remove(some)).length;
+    }
+  }
+
+  #finalOf(team_id: string) {
+    return this.#database.db
+      .selectFrom('outbox')
+      .select('id')
+      .where('team_id', '=', team_id)
+      .where('due_ms', 'is', null);
+  }
+
   async #removeOld(limit: number): Promise<number> {
     const old = await this.#database.db
       .selectFrom('outbox')
@@ -156,12 +190,9 @@ export class OutboxStore {
     const { db } = this.#database;
     const pending = await pendingOf(db, team_id);
     const order = sql`order by case state when 'delivered' then 1 else 0 end, id desc`;
-    const kept = db
-      .selectFrom('outbox')
-      .select(['id', sql<number>`row_number() over (${order})`.as('records')])
-      .select(sql<number>`sum(${SIZE_BYTES}) over (${order})`.as('bytes'))
-      .where('team_id', '=', team_id)
-      .where('due_ms', 'is', null);
+    const kept = this.#finalOf(team_id)
+      .select([sql<number>`row_number() over (${order})`.as('records')])
+      .select(sql<number>`sum(${SIZE_BYTES}) over (${order})`.as('bytes'));
     const surplus = await db
       .selectFrom(kept.as('kept'))
       .select('id')

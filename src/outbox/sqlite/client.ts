@@ -1,6 +1,12 @@
 import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import type { DeliveryDetail, DeliveryPage, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
+import type {
+  DeliveryDetail,
+  DeliveryPage,
+  FinalState,
+  OutboxCounts,
+  UndeliveredState,
+} from '../../contract/deliveries.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
 import type {
   Adoption,
@@ -9,12 +15,14 @@ import type {
   AttemptOutcome,
   DeliveryFilter,
   DeliveryStore,
+  Discarded,
   InspectionStore,
   LoadedRecord,
   RecordsListener,
   StreamRecord,
 } from '../store.ts';
 import { ClientBatches } from './client-batches.ts';
+import type { CommitReport } from './commit-report.ts';
 import { LastAnswer } from './last-answer.ts';
 import type { CallName, Calls, FromWriter, Mended, WriterCall, WriterSettings } from './messages.ts';
 import { OutboxThread, READING_CALLS } from './outbox-thread.ts';
@@ -22,27 +30,13 @@ import type { LifecycleRow } from './rows/lifecycle-records.ts';
 import type { Ownership } from './rows/outbox-state.ts';
 import { StartAppends } from './start-appends.ts';
 
-/** Records made pending again in one commit. */
-const REPLAYED_AT_ONCE = 500;
+/** Records that are replayed or discarded in one commit. */
+const CHANGED_AT_ONCE = 500;
 /** How long a copy of the whole database may take. */
 const COPY_TIMEOUT_MS = 60_000;
 
 /** Calls of a start without backlog. */
 const CALLS_OF_A_START = new Set<CallName>([...READING_CALLS, 'adopt', 'close']);
-
-/** A commit that was tried, for metrics. */
-export interface CommitReport {
-  /** How long it took. */
-  commit_ms: number;
-  /** Appends that shared it. */
-  batch_size: number;
-  /** The event types of the records that it added. */
-  enqueued: string[];
-  /** Failed and expired records that it removed before their time, to make room. */
-  dropped: number;
-  /** Why it did not reach the disk, or null. */
-  trouble: string | null;
-}
 
 const NOBODY: RecordsListener = { hasRoom: () => false, onAdded: () => {} };
 
@@ -260,16 +254,28 @@ export class OutboxClient implements DeliveryStore, InspectionStore {
    * Replays every record in a state, in parts so that publishes are committed in between; resolves to their number.
    * A record that ends in that state meanwhile stays as it is.
    */
-  async replayAll(state: FinalState): Promise<number> {
-    const all = this.#counts[state];
-    let replayed = 0;
-    while (replayed < all) {
-      const limit = Math.min(REPLAYED_AT_ONCE, all - replayed);
-      const some = await this.#call('replaySome', { state, limit });
+  replayAll(state: FinalState): Promise<number> {
+    return this.#inParts(this.#counts[state], (limit) => this.#call('replaySome', { state, limit }));
+  }
+
+  /** See `InspectionStore.discard`. */
+  discard(event_id: string): Promise<Discarded> {
+    return this.#call('discard', { event_id });
+  }
+
+  /** Removes every record in a state, in parts as `replayAll`; resolves to their number. */
+  discardAll(state: UndeliveredState): Promise<number> {
+    return this.#inParts(this.#counts[state], (limit) => this.#call('discardSome', { state, limit }));
+  }
+
+  async #inParts(all: number, change: (limit: number) => Promise<number>): Promise<number> {
+    let changed = 0;
+    while (changed < all) {
+      const some = await change(Math.min(CHANGED_AT_ONCE, all - changed));
       if (some === 0) break;
-      replayed += some;
+      changed += some;
     }
-    return replayed;
+    return changed;
   }
 
   /** See `InspectionStore.after`. */

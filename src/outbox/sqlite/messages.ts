@@ -1,10 +1,16 @@
-import type { DeliveryDetail, FinalState, OutboxCounts } from '../../contract/deliveries.ts';
+import type {
+  DeliveryDetail,
+  FinalState,
+  OutboxCounts,
+  UndeliveredState,
+} from '../../contract/deliveries.ts';
 import type {
   Adoption,
   Append,
   AppendResult,
   AttemptOutcome,
   DeliveryFilter,
+  Discarded,
   LoadedRecord,
   StreamRecord,
 } from '../store.ts';
@@ -41,6 +47,8 @@ export interface Calls {
   find: { in: { event_id: string }; out: DeliveryDetail | null };
   replay: { in: { event_id: string }; out: boolean };
   replaySome: { in: { state: FinalState; limit: number }; out: number };
+  discard: { in: { event_id: string }; out: Discarded };
+  discardSome: { in: { state: UndeliveredState; limit: number }; out: number };
   after: { in: { sequence: number; limit: number }; out: StreamRecord[] };
   lifecycle: { in: { sequence: number; limit: number }; out: LifecycleRow[] };
   lastSequence: { in: null; out: number };

@@ -187,6 +187,10 @@ export class Writer {
         return this.#outbox.write(() => this.#outbox.store.finished.replay(call.input.event_id));
       case 'replaySome':
         return this.#replaySome(call.input);
+      case 'discard':
+        return this.#outbox.write(() => this.#outbox.store.finished.discard(call.input.event_id));
+      case 'discardSome':
+        return this.#discardSome(call.input);
       case 'after':
         return inspection.after(call.input.sequence, call.input.limit);
       case 'lifecycle':
@@ -220,6 +224,10 @@ export class Writer {
       for (const event_id of event_ids) this.#outbox.store.finished.replay(event_id);
     }, event_ids.length);
     return event_ids.length;
+  }
+
+  #discardSome({ state, limit }: Calls['discardSome']['in']): number {
+    return this.#outbox.write(() => this.#outbox.store.finished.discardSome(state, limit), limit);
   }
 }
 

@@ -28,7 +28,7 @@ describe('an answer of the application', () => {
     const put = await call('PUT', '/api/v1/processes/p');
     expect([put.status, put.headers.allow]).toEqual([405, 'GET, DELETE']);
     const odd = await call('QUERY', '/api/v1/webhook/deliveries/replay');
-    expect([odd.status, odd.headers.allow]).toEqual([405, 'GET, POST']);
+    expect([odd.status, odd.headers.allow]).toEqual([405, 'GET, DELETE, POST']);
     const long = await call('GET', `/api/v1/processes/${'x'.repeat(300)}`);
     expect([long.status, long.json.error.code]).toEqual([400, 'invalid_request']);
     const large = `POST /api/v1/webhook/publish HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9999999\r\n\r\n`;

@@ -128,6 +128,32 @@ describe('the deliveries', () => {
     expect((await call('POST', '/api/v1/webhook/deliveries/replay')).status).toBe(400);
   });
 
+  it('are discarded one by one or by state, and are no longer shown; what is pending is 409', async () => {
+    const { publish, call, consumer } = await startDelivering();
+    const path = '/api/v1/webhook/deliveries';
+    consumer.answer = ({ event }, response) =>
+      response.writeHead({ refused: 422, later: 503 }[String(event.payload.answer)] ?? 204).end();
+    const { event_id } = (await publish('{"answer":"refused"}')).json.data;
+    for (let i = 0; i < 2; i++) await publish('{"answer":"refused"}');
+    const later = (await publish('{"answer":"later"}')).json.data.event_id;
+    await eventually(async () => {
+      const { failed } = (await call('GET', '/api/v1/sandbox')).json.data.outbox;
+      expect([failed, consumer.find(later) !== undefined]).toEqual([3, true]);
+    }, WAIT);
+    expect((await call('DELETE', `${path}/${event_id}`)).json.data).toEqual({ discarded: 1 });
+    for (const method of ['GET', 'DELETE'])
+      expect((await call(method, `${path}/${event_id}`)).status).toBe(404);
+    expect(await call('DELETE', `${path}/${later}`)).toMatchObject({
+      status: 409,
+      json: { error: { code: 'conflict', message: expect.stringContaining('pending') } },
+    });
+    expect((await call('DELETE', `${path}?state=failed`)).json.data).toEqual({ discarded: 2 });
+    const { outbox } = (await call('GET', '/api/v1/sandbox')).json.data;
+    expect(outbox).toMatchObject({ failed: 0, pending: 1 });
+    for (const query of ['', '?state=delivered', '?state=pending', '?states=failed'])
+      expect((await call('DELETE', path + query)).status).toBe(400);
+  });
+
   it('of a test event are waited for', async () => {
     const { call, consumer } = await startDelivering();
     const answer = await call('POST', '/api/v1/webhook/test');

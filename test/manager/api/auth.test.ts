@@ -30,6 +30,8 @@ const NEEDS: [method: string, path: string, scope: Scope][] = [
   ['POST', `${ONE}/processes`, 'sandboxes:write'],
   ['GET', `${ONE}/webhook/deliveries`, 'sandboxes:read'],
   ['POST', `${ONE}/webhook/deliveries/y/replay`, 'sandboxes:write'],
+  ['DELETE', `${ONE}/webhook/deliveries/y`, 'sandboxes:write'],
+  ['DELETE', `${ONE}/webhook/deliveries?state=failed`, 'sandboxes:write'],
   ['GET', '/api/v1/webhooks/deliveries', 'webhooks:read'],
   ['GET', '/api/v1/webhooks/deliveries/x', 'webhooks:read'],
 ];

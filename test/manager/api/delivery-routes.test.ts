@@ -137,6 +137,28 @@ describeOnStores('the routes of deliveries', (fresh) => {
     await eventually(() => expect(consumer.delivered.size).toBe(3), WITHIN);
   });
 
+  it('are discarded one by one or by state; what is pending is 409, and that of another team 404', async () => {
+    const { running, consumer, client, deleted } = await scene(await fresh());
+    consumer.answer = (_, respond) => respond(404);
+    await deleted(3);
+    const list = async (state: string) => (await client.get(`${PATH}?state=${state}`)).data.deliveries;
+    await eventually(async () => expect(await list('failed')).toHaveLength(3), WITHIN);
+    consumer.answer = (_, respond) => respond(503);
+    const [{ event_id }, pending] = await list('failed');
+    await client.post(`${PATH}/${pending.event_id}/replay`);
+    const stranger = await running.client('team_2', 'sandboxes:write');
+    expect((await stranger.call('DELETE', `${PATH}/${event_id}`)).status).toBe(404);
+    expect((await stranger.call('DELETE', `${PATH}?state=failed`)).data).toEqual({ discarded: 0 });
+    const reader = await running.client('team_1', 'webhooks:read');
+    expect((await reader.call('DELETE', `${PATH}/${event_id}`)).status).toBe(403);
+    expect((await client.call('DELETE', `${PATH}/${event_id}`)).data).toEqual({ discarded: 1 });
+    expect((await client.call('DELETE', `${PATH}/${event_id}`)).status).toBe(404);
+    const refused = await client.call('DELETE', `${PATH}/${pending.event_id}`);
+    expect([refused.status, refused.error?.code]).toEqual([409, 'conflict']);
+    expect((await client.call('DELETE', `${PATH}?state=failed`)).data).toEqual({ discarded: 1 });
+    expect([await list('failed'), (await list('pending')).length]).toEqual([[], 1]);
+  });
+
   it("keep teams apart and ask for the token's scopes", async () => {
     const { running, consumer, client, deleted } = await scene(await fresh());
     await deleted(1);
@@ -167,6 +189,8 @@ describeOnStores('the routes of deliveries', (fresh) => {
     ['GET', '?event_type=x', 'event_type'],
     ['GET', '?states=failed', 'states'],
     ['POST', '/replay', 'state'],
+    ['DELETE', '', 'state'],
+    ['DELETE', '?state=delivered', 'state'],
     ['POST', '/replay?state=pending', 'state'],
   ])('refuse %s %s by name', async (method, query, field) => {
     const { client } = await scene(await fresh());

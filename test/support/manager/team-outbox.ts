@@ -56,6 +56,8 @@ export async function teamOutbox(url: string, clock = new ManualClock()): Promis
     find: (event_id) => views.find(team_id, event_id),
     replay: (event_id) => views.replay(team_id, event_id),
     replayAll: async (state) => (await views.replayAll(team_id, state)).replayed,
+    discard: (event_id) => outbox.discard(team_id, event_id),
+    discardAll: (state) => outbox.discardAll(team_id, state),
     counts: () => views.counts(),
     async prune() {
       while ((await outbox.prune(100)) > 0);

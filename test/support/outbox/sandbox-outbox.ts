@@ -146,6 +146,8 @@ export async function writerOutbox(
     find: async (event_id) => store.call('find', { event_id }),
     replay: async (event_id) => store.call('replay', { event_id }),
     replayAll: async (state) => store.call('replaySome', { state, limit: 1_000 }),
+    discard: async (event_id) => store.call('discard', { event_id }) === 'discarded',
+    discardAll: async (state) => store.call('discardSome', { state, limit: 1_000 }),
     async counts() {
       const oldest_at_ms = store.call('oldestPending', null);
       return { pending: store.counts().pending, oldest_at_ms };
@@ -175,6 +177,8 @@ export async function clientOutbox(state_dir = join(scratchFolder(), 'state')): 
     find: (event_id) => store.find(event_id),
     replay: (event_id) => store.replay(event_id),
     replayAll: (state) => store.replayAll(state),
+    discard: async (event_id) => (await store.discard(event_id)) === 'discarded',
+    discardAll: (state) => store.discardAll(state),
     async counts() {
       const oldest_at_ms = await store.oldestPending();
       return { pending: store.counts().pending, oldest_at_ms };

@@ -1,4 +1,6 @@
+import { UNDELIVERED_STATES, type UndeliveredState } from '../../../contract/deliveries.ts';
 import { replayChange } from '../../delivery-lifecycle.ts';
+import type { Discarded } from '../../store.ts';
 import type { KeepForeign, OtherSandboxes } from './other-sandboxes.ts';
 import type { OutboxState } from './outbox-state.ts';
 import type { OutboxRow, OwnState } from './rows.ts';
@@ -11,6 +13,14 @@ export interface Keep {
   keep_records: number;
   /** Of delivered records alone: the others count against the bounds. */
   keep_bytes: number;
+}
+
+interface FoundRecord {
+  id: number;
+  /** The number of its sandbox. */
+  sandbox: number;
+  state: OwnState;
+  size_bytes: number;
 }
 
 /** Records that make room at a time, and in one commit at most: a bound that was lowered by a restart is reached by steps. */
@@ -36,9 +46,7 @@ export class FinishedRecords {
    * this sandbox. Source: contract section 4.
    */
   replay(event_id: string): boolean {
-    const row = this.#sql.stateOf.get(event_id) as
-      | { id: number; sandbox: number; state: OwnState; size_bytes: number }
-      | undefined;
+    const row = this.#find(event_id);
     if (row?.sandbox !== this.#state.row.number) return false;
     if (row.state === 'pending') return true;
     const change = replayChange(this.#state.now(), this.#state.limits.window_ms);
@@ -51,6 +59,29 @@ export class FinishedRecords {
   idsIn(state: OwnState, limit: number): string[] {
     const rows = this.#sql.idsIn.all(this.#state.row.number, state, limit) as { event_id: string }[];
     return rows.map((row) => row.event_id);
+  }
+
+  /** Removes a finished record of this sandbox, or says why not. Source: contract section 4. */
+  discard(event_id: string): Discarded {
+    const row = this.#find(event_id);
+    if (!row) return 'absent';
+    if (row.sandbox !== this.#state.row.number) return 'foreign';
+    if (row.state === 'pending') return 'pending';
+    this.#state.count(row.state, row.size_bytes, -1);
+    this.#remove([row.id]);
+    return 'discarded';
+  }
+
+  /** Removes up to `limit` records in a state; returns how many. */
+  discardSome(state: UndeliveredState, limit: number): number {
+    const gone = this.#oldest(state, limit);
+    for (const { size_bytes } of gone) this.#state.count(state, size_bytes, -1);
+    this.#remove(gone.map(({ id }) => id));
+    return gone.length;
+  }
+
+  #find(event_id: string): FoundRecord | undefined {
+    return this.#sql.stateOf.get(event_id) as FoundRecord | undefined;
   }
 
   /** Whether `prune` would remove anything. */
@@ -92,7 +123,7 @@ export class FinishedRecords {
     const isOver = () => surplus_records() > 0 || row.bytes > limits.max_bytes;
     if (!isOver()) return [];
     const limit = Math.min(ROOM_RECORDS, Math.max(ROOM_RECORDS_READ, surplus_records()));
-    const oldest = (['failed', 'expired'] as const).flatMap((state) =>
+    const oldest = UNDELIVERED_STATES.flatMap((state) =>
       this.#oldest(state, limit).map((record) => ({ ...record, state })),
     );
     const gone: number[] = [];

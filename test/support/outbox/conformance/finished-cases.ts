@@ -46,6 +46,30 @@ export const FINISHED_CASES: Case[] = [
     }),
   ),
   {
+    name: 'a discarded record is gone with its attempts, also after a restart; a pending one and no other stays',
+    async run(outbox) {
+      const { store } = outbox;
+      const records = (await appended(outbox, 6)) as [DueRecord, DueRecord, ...DueRecord[]];
+      const [failed, pending] = records;
+      for (const [i, state] of (
+        ['failed', null, 'failed', 'expired', 'delivered', 'failed'] as const
+      ).entries()) {
+        if (state) await store.record(outcomeOf(records[i] as DueRecord, { state }));
+      }
+      expect(await outbox.discard(failed.event_id)).toBe(true);
+      expect(await outbox.discard(failed.event_id)).toBe(false);
+      expect(await outbox.discard(pending.event_id)).toBe(false);
+      expect(await outbox.discard('evt_019a2b3c-4d5e-7f60-8123-000000000001')).toBe(false);
+      expect(await outbox.discardAll('failed')).toBe(2);
+      expect(await outbox.discardAll('failed')).toBe(0);
+      const again = await outbox.restart();
+      const left = (await again.list({ limit: 10 })).deliveries;
+      expect(left.map(({ state }) => state)).toEqual(['delivered', 'expired', 'pending']);
+      expect(await again.find(failed.event_id)).toBeNull();
+      expect((await again.counts()).pending).toBe(1);
+    },
+  },
+  {
     name: 'a replay leaves a pending record as it is, and knows no other',
     async run(outbox) {
       const { store } = outbox;

@@ -1,4 +1,9 @@
-import type { DeliveryDetail, DeliveryPage, FinalState } from '../../../../src/contract/deliveries.ts';
+import type {
+  DeliveryDetail,
+  DeliveryPage,
+  FinalState,
+  UndeliveredState,
+} from '../../../../src/contract/deliveries.ts';
 import type {
   AttemptOutcome,
   DeliveryFilter,
@@ -21,6 +26,8 @@ export interface OutboxUnderTest {
   find(event_id: string): Promise<DeliveryDetail | null>;
   replay(event_id: string): Promise<unknown>;
   replayAll(state: FinalState): Promise<number>;
+  discard(event_id: string): Promise<boolean>;
+  discardAll(state: UndeliveredState): Promise<number>;
   counts(): Promise<{ pending: number; oldest_at_ms: number | null }>;
   /** Removes everything that was kept long enough. */
   prune(): Promise<void>;
