@@ -301,6 +301,9 @@ class TreeWatch implements Service {
     this.#overflow.signal();
     if (!dir.known) return;
     this.#silent.signal(dir);
+    // The directory itself may be gone, and its watch with it. chokidar concludes that too when an entry of the same name
+    // is removed: it would replace the watch later, and miss what happens meanwhile.
+    if (own && signal === 'rename') this.#watch_set.renew(dir);
     // A signal does not carry the bytes of a name that is not UTF-8; a scan of the directory finds them.
     if (name === null || name.includes('\ufffd')) this.#scanner.add(dir, false);
     else if (!this.#scanner.isIgnored(dir, name)) this.#pending.signal(dir, name, signal, own);

@@ -91,8 +91,9 @@ export class WatchSet {
     watch_set.close();
   }
 
-  /** Replaces the watch of a directory by a new one. */
+  /** Replaces the watch of a directory by a new one; at the limit by the one that it gives back. */
   renew(dir: TreeNode): void {
+    if (this.#by_dir.get(dir)?.state === 'watched') this.#at_limit = false;
     this.drop(dir);
     this.add(dir);
   }

@@ -4,11 +4,13 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { ChokidarWatches, type OnSignal } from '../../../src/watch/signals/directory-watch.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -151,4 +153,27 @@ describe('the watch of a tree', () => {
     ]);
     expect(await tree.told_since(() => unlinkSync(tree.at('a/a')))).toEqual(['remove a/a']);
   });
+
+  it('misses nothing when an entry that has the name of its directory is removed', async () => {
+    tree.make('a/');
+    await tree.start();
+    const made: string[] = [];
+    for (let turns = 1; turns <= 4; turns++) {
+      mkdirSync(tree.at('a/a'));
+      await tree.settled();
+      rmdirSync(tree.at('a/a'));
+      await answeredTurns(turns);
+      writeFileSync(tree.at(`a/after-${turns}`), '');
+      made.push(`create a/after-${turns}`);
+    }
+    expect(await tree.settled()).toEqual(expect.arrayContaining(made));
+  });
 });
+
+/** Turns of the event loop in which what was asked of the thread pool, as chokidar does, is answered. */
+async function answeredTurns(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) {
+    await nextTurn();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
+  }
+}

@@ -76,6 +76,14 @@ describe('a directory without a watch', () => {
     expect([set.watched, set.isUnreadable(a)]).toEqual([3, false]);
   });
 
+  it('at the limit takes no watch from one that is renewed', () => {
+    const { set, state, open, dirs } = watching();
+    state.answer = () => (open.size < 1 ? null : 'limit');
+    for (const dir of dirs) set.add(dir);
+    set.renew(dirs[0]);
+    expect([set.watched, set.refused, [...open.keys()]]).toEqual([1, 2, ['/w/a']]);
+  });
+
   it('because it is gone is not in the set', () => {
     const { set, state, told, dirs } = watching();
     state.answer = () => 'gone';
