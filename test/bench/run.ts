@@ -55,6 +55,7 @@ import { warmPool } from './warm-pool.ts';
 import { watch } from './watch.ts';
 import { watchBurst } from './watch-burst.ts';
 import { watchCreates } from './watch-creates.ts';
+import { watchWays } from './watch-ways.ts';
 
 /**
  * Measures the programs as a whole against the bare operation in the same run:
@@ -107,6 +108,7 @@ const BENCHMARKS: Benchmark[] = [
   watch,
   watchCreates,
   watchBurst,
+  watchWays,
   fileDownload,
   fileUpload,
   fileMemory,
