@@ -111,9 +111,7 @@ export async function makeParts(given: ManagerParts, database: Database, seal: S
   const housekeeping = new HousekeepingStore(database.db);
   const operations = new Operations(services);
   const deletions = new Deletions(services, operations);
-  const operation_recovery = new OperationRecovery(services, operations, (row, lease) =>
-    deletions.clean(row, lease),
-  );
+  const operation_recovery = new OperationRecovery(services, operations, deletions);
   const transitions = new TransitionRunner(services, operations, operation_recovery);
   const claim_rules: ClaimRules = {
     guard,

@@ -3,6 +3,7 @@ import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
 import type { UndeliveredPage } from '../../runtime/runtime.ts';
 import { deletedEvent } from '../../webhook/deleted-request.ts';
+import type { Transaction } from '../database/database.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import type { HeldOperation } from './held-operation.ts';
 import { Limiter } from './limiter.ts';
@@ -59,13 +60,19 @@ export class Deletions {
     team_id: string,
     { reason, actor }: { reason: Reason; actor: string | null },
   ): Promise<void> {
-    const { store, metrics, deletion_outbox } = this.#services;
+    const { store, clock, metrics, deletion_outbox } = this.#services;
     const found = await store.findKept(store.db, sandbox_id, team_id);
     if (found?.deleted_at_ms !== null) throw noSandbox(found?.deleted_at_ms);
     if (found.status === 'terminating') return;
     const is_lost = found.status === 'failed' || (await this.#isLost(sandbox_id));
     const lease = this.#operations.lease();
-    const row = await this.#commit(found, lease, is_lost ? 'runtime_lost' : reason, actor);
+    const row = await this.#commit(is_lost ? 'runtime_lost' : reason, actor, async (tx) => {
+      const where = { sandbox_id, team_id, at: clock.moment() };
+      const begun = await store.beginTransition(tx, 'delete', where, lease);
+      if (!('refused' in begun)) return begun;
+      if (begun.status === 'terminating') return null;
+      throw transitionError(begun);
+    });
     if (!row) return;
     metrics.transitions.add(['delete', 'done']);
     deletion_outbox.wake();
@@ -83,25 +90,31 @@ export class Deletions {
     }
   }
 
-  /** Null if another caller was faster. */
+  /**
+   * Commits the deletion of what was claimed or copied and cannot be completed, once its daemon has run: that may have
+   * acknowledged events. The cleanup is left as that of a manager that died. Throws `unavailable` if it is another replica's.
+   */
+  async undo(held: HeldOperation): Promise<void> {
+    const { store, clock, deletion_outbox } = this.#services;
+    await this.#commit('runtime_lost', null, async (tx) => {
+      const row = await store.beginUndo(tx, held, clock.moment());
+      if (!row) throw held.lose();
+      return row;
+    });
+    deletion_outbox.wake();
+  }
+
+  /** `begin` begins the cleanup; null, where another caller was faster, commits nothing. */
   async #commit(
-    { sandbox_id, team_id }: ManagedSandboxRow,
-    lease: NewLease,
     reason: DeletionNotice['reason'],
     actor: string | null,
+    begin: (tx: Transaction) => Promise<ManagedSandboxRow | null>,
   ): Promise<ManagedSandboxRow | null> {
-    const { store, clock, seal, deletion_outbox, feed, metering } = this.#services;
+    const { store, seal, deletion_outbox, feed, metering } = this.#services;
     return store.writeFreeing(async (tx) => {
-      const row = await store.beginTransition(
-        tx,
-        'delete',
-        { sandbox_id, team_id, at: clock.moment() },
-        lease,
-      );
-      if ('refused' in row) {
-        if (row.status === 'terminating') return null;
-        throw transitionError(row);
-      }
+      const row = await begin(tx);
+      if (!row) return null;
+      const { sandbox_id, team_id } = row;
       await metering.ended(tx, sandbox_id, reason === 'runtime_lost' ? 'last_seen' : row.updated_at_ms);
       const target = webhookTargetOf(row, seal);
       const deletion = { sandbox_id, team_id, reason, actor, happened_at_ms: row.updated_at_ms };

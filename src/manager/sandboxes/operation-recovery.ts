@@ -1,5 +1,7 @@
 import type { ApiError } from '../../contract/errors.ts';
+import type { RuntimeState } from '../../runtime/runtime.ts';
 import { reasonOf } from '../database/database-errors.ts';
+import type { Deletions } from './deletion.ts';
 import type { HeldOperation } from './held-operation.ts';
 import type { NewLease, Operations } from './operations.ts';
 import { envOf, leaseOf, timesOfResume } from './sandbox-row.ts';
@@ -28,17 +30,16 @@ type RecordedState = Pick<ManagedSandboxRow, 'sandbox_id' | 'status' | 'operatio
 export class OperationRecovery {
   readonly #services: RecoveryServices;
   readonly #operations: Operations;
-  readonly #clean: (row: ManagedSandboxRow, lease: NewLease) => Promise<void>;
+  readonly #deletions: Pick<Deletions, 'clean' | 'undo'>;
 
-  /** `clean` continues the cleanup of a deletion. */
   constructor(
     services: RecoveryServices,
     operations: Operations,
-    clean: (row: ManagedSandboxRow, lease: NewLease) => Promise<void>,
+    deletions: Pick<Deletions, 'clean' | 'undo'>,
   ) {
     this.#services = services;
     this.#operations = operations;
-    this.#clean = clean;
+    this.#deletions = deletions;
   }
 
   /** Resolves an operation that this replica has just taken over; of a cleanup only its begin is waited for. */
@@ -52,7 +53,7 @@ export class OperationRecovery {
       log.warn({ sandbox_id, operation, reason: reasonOf(error) }, UNRESOLVED);
       return;
     }
-    if (isCleaning(operation)) void this.#clean(row, lease);
+    if (isCleaning(operation)) void this.#deletions.clean(row, lease);
     else await this.#operations.run(row, lease, (held) => this.resolve(held, true));
   }
 
@@ -79,7 +80,7 @@ export class OperationRecovery {
     const { runtime } = this.#services;
     const state = await runtime.inspect(row.sandbox_id);
     const resolution = resolutionOf(row, state);
-    if (resolution === 'undo') return this.#undo(held);
+    if (resolution === 'undo') return this.#undo(held, state);
     if (resolution === 'failed') return this.#fail(held);
     const status = resolution === 'again' ? row.status : resolution;
     if (row.operation === 'changing') await this.#changeBack(row, held);
@@ -150,8 +151,9 @@ export class OperationRecovery {
     await runtime.change(row.sandbox_id, { env: envOf(row, seal), memory_mib: row.memory_mib }, held);
   }
 
-  async #undo(held: HeldOperation): Promise<void> {
+  async #undo(held: HeldOperation, state: RuntimeState): Promise<void> {
     const { runtime, store } = this.#services;
+    if (state !== 'absent' && state !== 'untracked') return this.#deletions.undo(held);
     await runtime.end(held.sandbox_id, held);
     await runtime.remove(held.sandbox_id, held);
     if (!(await store.write((tx) => store.drop(tx, held)))) throw held.lose();

@@ -314,9 +314,26 @@ export class SandboxStore {
       .executeTakeFirst();
     if (dropped.numDeletedRows === 0n) return false;
     const { sandbox_id } = held;
-    await tx.deleteFrom('idempotency_keys').where('sandbox_id', '=', sandbox_id).execute();
+    await freeKey(tx, sandbox_id);
     await tx.deleteFrom('event_positions').where('sandbox_id', '=', sandbox_id).execute();
     return true;
+  }
+
+  /** Makes a claim or copy the cleanup of a deletion, and its idempotency key free; null if it is another replica's. */
+  async beginUndo(
+    tx: Transaction,
+    held: NumberedOperation,
+    { now }: Moment,
+  ): Promise<ManagedSandboxRow | null> {
+    const { operation, during } = TRANSITIONS.delete;
+    const undoing = tx
+      .updateTable('sandboxes')
+      .set({ operation, updated_at_ms: now, ...(during ? { status: during } : {}) })
+      .where((where) => isHeld(where, held))
+      .returningAll();
+    const row = (await undoing.executeTakeFirst()) ?? null;
+    if (row) await freeKey(tx, row.sandbox_id);
+    return row;
   }
 
   /** Extends the leases of operations that are still being carried out; returns those that the owner still has. */
@@ -396,6 +413,11 @@ async function addPairs(
   if (pairs.length === 0) return;
   const rows = pairs.map(([key, text]) => ({ sandbox_id, team_id, key, text }));
   await tx.insertInto('sandbox_metadata').values(rows).execute();
+}
+
+/** Lets the idempotency key of a sandbox's claim be used anew. */
+async function freeKey(tx: Transaction, sandbox_id: string): Promise<void> {
+  await tx.deleteFrom('idempotency_keys').where('sandbox_id', '=', sandbox_id).execute();
 }
 
 /** Removes the pairs of a sandbox that is deleted: it is in no list from then on. */

@@ -79,7 +79,7 @@ export function isCleaning(operation: Operation | null): boolean {
 /**
  * How an abandoned operation is resolved.
  * - a status: the sandbox has reached it; `again`: the row's values are applied to the runtime again
- * - `undo`: everything of the sandbox is removed
+ * - `undo`: everything of the sandbox is removed, as by a deletion once its daemon has run
  */
 export type Resolution = ManagedStatus | 'again' | 'undo';
 

@@ -41,7 +41,7 @@ describeOnStores('the store of sandboxes', (fresh) => {
         const id = `${verb}-${status}`;
         await store.write((tx) => store.insert(tx, rowOf(id, { status })));
         const foreign = await store.write((tx) => store.beginTransition(tx, verb, one(id, 'team_2'), LEASE));
-        expect(foreign).toEqual({ refused: 'not_found', status: null });
+        expect(foreign).toEqual({ refused: 'not_found', status: null, deleted_at_ms: null });
         const outcome = await store.write((tx) => store.beginTransition(tx, verb, one(id), LEASE));
         const { from, operation, during = status } = TRANSITIONS[verb];
         if (!from.includes(status)) expect(outcome).toEqual({ refused: 'status', status });

@@ -25,6 +25,7 @@ describe('a sandbox as the API shows it', () => {
       auto_resume: false,
       idle_ttl: 0,
       pod_name: null,
+      runtime_id: null,
       persistence: null,
       runtime_generation: 1,
       resources: { memory: '512Mi', cpu: 0.1, disk: '10Gi' },
@@ -115,7 +116,7 @@ describe('a sandbox as the API shows it', () => {
 
   it('has a short form for its status', () => {
     expect(Object.keys(statusView(rowOf('sbx_1')))).toEqual([
-      ...['sandbox_id', 'template_id', 'team_id', 'pod_name', 'status'],
+      ...['sandbox_id', 'template_id', 'team_id', 'pod_name', 'runtime_id', 'status'],
       ...['claimed_at', 'expires_at', 'hard_expires_at', 'created_at'],
     ]);
   });
