@@ -4,6 +4,8 @@
 const WINDOW_UNITS = {
   /** MiB leased × milliseconds. */
   'sandbox.runtime_mib_milliseconds': 'mib_milliseconds',
+  /** Thousandths of a core leased × milliseconds. */
+  'sandbox.runtime_millicpu_milliseconds': 'millicpu_milliseconds',
   'sandbox.egress_bytes': 'bytes',
   'sandbox.ingress_bytes': 'bytes',
   /** Bytes that the manager carried, both ways together. */

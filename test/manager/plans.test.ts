@@ -65,8 +65,8 @@ async function fill({ db, dialect }: Database): Promise<void> {
       ${numbers} select ${id}, ${team}, 'default', ${live}, 0, 0, 1, 64, 100, '{"memory":"64Mi","cpu":0.1}', 1, 1, ${times}, i,
         i, ${gone}, 'local' from numbers`,
     sql`sandbox_metadata (sandbox_id, team_id, key, text) ${numbers} select ${id}, ${team}, 'owner', 'me' from numbers`,
-    sql`leases (sandbox_id, team_id, memory_mib, started_ms, counted_until_ms)
-      ${numbers} select ${id}, ${team}, 64, 10000000000000, 10000000000000 from numbers`,
+    sql`leases (sandbox_id, team_id, memory_mib, cpu_millis, started_ms, counted_until_ms)
+      ${numbers} select ${id}, ${team}, 64, 100, 10000000000000, 10000000000000 from numbers`,
     sql`event_positions (sandbox_id, sequence) ${numbers} select ${id}, 0 from numbers`,
     sql`idempotency_keys (team_id, key, body_hash, sandbox_id, status_code, answer, created_at_ms)
       ${numbers} select ${team}, 'key' || i, '', ${id}, 201, '{}', 10000000000000 from numbers`,

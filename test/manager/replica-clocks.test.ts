@@ -12,6 +12,7 @@ import { type PostgresServer, postgresPrograms, startPostgres } from '../support
 
 vi.setConfig({ testTimeout: 60_000 });
 
+const MEMORY = 'sandbox.runtime_mib_milliseconds';
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600 * SECOND_MS;
 const WITHIN = { timeout: 30_000, interval: 20 };
@@ -65,7 +66,8 @@ describe.skipIf(postgresPrograms() === null)('replicas on PostgreSQL whose clock
         .selectAll()
         .where('sandbox_id', '=', sandbox_id)
         .executeTakeFirstOrThrow();
-    const windows = () => database.db.selectFrom('usage_windows').selectAll().execute();
+    const windows = () =>
+      database.db.selectFrom('usage_windows').selectAll().where('window_type', '=', MEMORY).execute();
     return { all, right, others, runtime, stepped, row, windows };
   }
 
@@ -203,7 +205,11 @@ describe('a manager on SQLite whose clock is stepped', () => {
     }, WITHIN);
     deletions.stop();
     await operations.drained();
-    const windows = await database.db.selectFrom('usage_windows').selectAll().execute();
+    const windows = await database.db
+      .selectFrom('usage_windows')
+      .selectAll()
+      .where('window_type', '=', MEMORY)
+      .execute();
     const lived_ms = windows.reduce((sum, { value, window_start_ms, window_end_ms }) => {
       expect(value).toBe(512 * (window_end_ms - window_start_ms));
       return sum + window_end_ms - window_start_ms;

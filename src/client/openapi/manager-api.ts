@@ -1035,7 +1035,7 @@ export interface components {
             paused_memory_mib: number;
         };
         /** @enum {unknown} */
-        WindowType: "sandbox.runtime_mib_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes" | "sandbox.transfer_bytes";
+        WindowType: "sandbox.runtime_mib_milliseconds" | "sandbox.runtime_millicpu_milliseconds" | "sandbox.egress_bytes" | "sandbox.ingress_bytes" | "sandbox.transfer_bytes";
         UsagePageResponse: {
             /** @constant */
             success: true;
@@ -1060,7 +1060,7 @@ export interface components {
             window_end: string;
             value: number;
             /** @enum {unknown} */
-            unit: "mib_milliseconds" | "bytes";
+            unit: "mib_milliseconds" | "millicpu_milliseconds" | "bytes";
             /** Format: date-time */
             recorded_at: string;
         };

@@ -3,11 +3,12 @@ import { type HttpApp, success } from '../../base/http/app.ts';
 import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { closedObject, namedObject, Time } from '../../contract/schema/field.ts';
 import { pageLimit } from '../../contract/schema/query.ts';
-import { WINDOW_TYPES } from '../../contract/usage.ts';
+import { unitOf, WINDOW_TYPES } from '../../contract/usage.ts';
 import type { Usage } from '../usage/usage.ts';
 import { callerOf } from './auth.ts';
 
 const Kind = Type.Enum(WINDOW_TYPES, { title: 'WindowType' });
+const Unit = Type.Enum([...new Set(WINDOW_TYPES.map(unitOf))]);
 
 const PageData = namedObject('UsagePage', {
   windows: Type.Array(
@@ -22,7 +23,7 @@ const PageData = namedObject('UsagePage', {
       window_start: Time,
       window_end: Time,
       value: Type.Integer({ minimum: 0 }),
-      unit: Type.Enum(['mib_milliseconds', 'bytes']),
+      unit: Unit,
       recorded_at: Time,
     }),
   ),

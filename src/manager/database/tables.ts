@@ -231,6 +231,7 @@ export interface LeaseTable {
   sandbox_id: string;
   team_id: string;
   memory_mib: number;
+  cpu_millis: number;
   started_ms: number;
   counted_until_ms: number;
   /** Null: the last look at all sandboxes has seen it run. Otherwise the last time at which it was known to. */

@@ -13,7 +13,11 @@ const CLOSE_MS = 5_000;
 const CLOSE_ON_MS = 50;
 /** Leases whose windows one transaction closes. */
 const CLOSED_AT_ONCE = 100;
-const RUNTIME: WindowType = 'sandbox.runtime_mib_milliseconds';
+/** What a lease holds, each metered in windows of a type of its own. */
+const METERED = [
+  ['sandbox.runtime_mib_milliseconds', 'memory_mib'],
+  ['sandbox.runtime_millicpu_milliseconds', 'cpu_millis'],
+] as const satisfies [WindowType, keyof LeaseRow][];
 
 /** The dependencies of `UsageMeter`. */
 export interface UsageMeterParts {
@@ -27,7 +31,7 @@ export interface UsageMeterParts {
 export type UsageSpan = Omit<ClosedSpan, 'window_id'> & Partial<Pick<ClosedSpan, 'window_id'>>;
 
 /**
- * Meters leases: MiB × ms from the commit that begins a lease to the commit that ends it. Windows are closed at every
+ * Meters leases: MiB × ms, and thousandths of a core × ms, from the commit that begins a lease to the commit that ends it. Windows are closed at every
  * full hour, and written in the transaction that closes them. Source: contract section 7, "Usage".
  */
 export class UsageMeter implements LeaseMetering {
@@ -42,10 +46,11 @@ export class UsageMeter implements LeaseMetering {
   }
 
   /** Begins a lease at `at_ms` (wall time); ends one that is still open. Errors: `unavailable`. */
-  async began(tx: Transaction, { sandbox_id, team_id, memory_mib }: Lease, at_ms: number): Promise<void> {
+  async began(tx: Transaction, lease: Omit<Lease, 'disk_mib'>, at_ms: number): Promise<void> {
+    const { sandbox_id, team_id, memory_mib, cpu_millis } = lease;
     await this.ended(tx, sandbox_id, at_ms);
     const times = { started_ms: at_ms, counted_until_ms: at_ms, last_seen_ms: null };
-    await this.#parts.store.open(tx, { sandbox_id, team_id, memory_mib, ...times });
+    await this.#parts.store.open(tx, { sandbox_id, team_id, memory_mib, cpu_millis, ...times });
   }
 
   /** Closes the span of a lease and continues it with another amount of memory. Errors: `unavailable`. */
@@ -77,7 +82,7 @@ export class UsageMeter implements LeaseMetering {
     const { store, clock } = this.#parts;
     const now_ms = clock.wallMs();
     for (const row of await store.unmetered()) {
-      await store.write((tx) => this.began(tx, { ...row, cpu_millis: 0, disk_mib: null }, now_ms));
+      await store.write((tx) => this.began(tx, row, now_ms));
     }
   }
 
@@ -109,13 +114,10 @@ export class UsageMeter implements LeaseMetering {
 
 /** The usage of a lease from where its windows end. */
 function spansOf({ counted_until_ms, ...lease }: LeaseRow, until_ms: number): UsageSpan[] {
-  const { sandbox_id, team_id, memory_mib } = lease;
-  return hourlySpans(counted_until_ms, until_ms).map(({ start_ms, end_ms }: Span) => ({
-    start_ms,
-    end_ms,
-    sandbox_id,
-    team_id,
-    window_type: RUNTIME,
-    value: memory_mib * (end_ms - start_ms),
-  }));
+  const { sandbox_id, team_id } = lease;
+  return hourlySpans(counted_until_ms, until_ms).flatMap(({ start_ms, end_ms }: Span) =>
+    METERED.map(([window_type, held]) => {
+      return { start_ms, end_ms, sandbox_id, team_id, window_type, value: lease[held] * (end_ms - start_ms) };
+    }),
+  );
 }

@@ -5,6 +5,7 @@ import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isAfter, isComplete } from '../database/position-store.ts';
 import { SettingStore } from '../database/setting-store.ts';
 import type { LeaseTable, UsageWindowTable } from '../database/tables.ts';
+import type { Lease } from '../sandboxes/ports.ts';
 import { HOUR_MS, type Span } from './spans.ts';
 
 /** A row of `leases`. */
@@ -138,10 +139,10 @@ export class UsageStore {
   }
 
   /** Running sandboxes without a lease: metering was off when they were started. */
-  async unmetered(): Promise<{ sandbox_id: string; team_id: string; memory_mib: number }[]> {
+  async unmetered(): Promise<Omit<Lease, 'disk_mib'>[]> {
     return this.#database.db
       .selectFrom('sandboxes')
-      .select(['sandbox_id', 'team_id', 'memory_mib'])
+      .select(['sandbox_id', 'team_id', 'memory_mib', 'cpu_millis'])
       .where('status', '=', 'running')
       .where('deleted_at_ms', 'is', null)
       .where('sandbox_id', 'not in', this.#database.db.selectFrom('leases').select('sandbox_id'))

@@ -124,7 +124,10 @@ describe('the sandboxes of a manager', () => {
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/\(invalid_request\)\n$/)]);
     await printed('sandbox', 'pause', await printed('sandbox', 'claim'));
     const { windows, next_cursor } = JSON.parse(await printed('usage', '--json'));
-    expect(windows).toMatchObject([{ window_type: 'sandbox.runtime_mib_milliseconds' }]);
+    expect(windows).toMatchObject([
+      { window_type: 'sandbox.runtime_mib_milliseconds' },
+      { window_type: 'sandbox.runtime_millicpu_milliseconds' },
+    ]);
     expect(await printed('usage')).toContain('mib_milliseconds');
     expect(JSON.parse(await printed('usage', '--json', '--cursor', next_cursor)).windows).toEqual([]);
   });

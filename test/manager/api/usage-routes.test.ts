@@ -20,20 +20,20 @@ describeOnStores('usage windows', (fresh) => {
     }
     const pages: string[] = [];
     let cursor: string = start.next_cursor;
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < 7; i++) {
       const { data } = await client.get(`${PATH}?limit=1&cursor=${cursor}`);
       pages.push(...data.windows.map(({ window_id }: UsageWindow) => window_id));
-      if (i === 3) expect(data.next_cursor).toBe(cursor);
+      if (i === 6) expect(data.next_cursor).toBe(cursor);
       cursor = data.next_cursor;
     }
-    expect(new Set(pages).size).toBe(3);
+    expect(new Set(pages).size).toBe(6);
     expect(pages).toEqual(
       (await client.get(PATH)).data.windows.map(({ window_id }: UsageWindow) => window_id),
     );
     expect((await other.get(PATH)).data.windows).toEqual([]);
     expect((await client.get(`${PATH}?window_type=sandbox.egress_bytes`)).data.windows).toEqual([]);
-    expect((await client.get(`${PATH}?limit=1000000000`)).data.windows).toHaveLength(3);
-    expect((await client.get(`${PATH}?limit=1e9`)).data.windows).toHaveLength(3);
+    expect((await client.get(`${PATH}?limit=1000000000`)).data.windows).toHaveLength(6);
+    expect((await client.get(`${PATH}?limit=1e9`)).data.windows).toHaveLength(6);
     const bad: [string, string][] = [
       ['limit=0', 'limit'],
       ['limit=-1', 'limit'],

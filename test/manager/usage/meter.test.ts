@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
+import type { WindowType } from '../../../src/contract/usage.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';
@@ -27,9 +28,9 @@ async function metered(url: string) {
       await looking.watched(time.wallMs(), new Set(seen.is_lost ? [LEASE.sandbox_id] : []));
       return looking.job().run();
     },
-    /** From the start, in minutes, with the value in MiB × minutes. */
-    async windows() {
-      const rows = await store.page(TEAM, { xid: 0, seq: 0 }, { limit: 1_000, window_type: undefined });
+    /** Those of a type, of memory by default: from the start, in minutes, with the value in MiB × minutes. */
+    async windows(window_type: WindowType = 'sandbox.runtime_mib_milliseconds') {
+      const rows = await store.page(TEAM, { xid: 0, seq: 0 }, { limit: 1_000, window_type });
       const minutes = (ms: number) => (ms - START_MS) / 60_000;
       return rows.map((row) => [
         minutes(row.window_start_ms),
@@ -60,6 +61,30 @@ describeOnStores('metering', (fresh) => {
     await store.write((tx) => meter.ended(tx, LEASE.sandbox_id, clock.wallMs()));
     await turn();
     expect(await windows()).toHaveLength(3);
+  });
+
+  it('meters the cores of a lease as its memory: windows of the same spans, in the same transaction', async () => {
+    const { store, clock, meter, turn, windows } = await metered(await fresh());
+    const cpu = () => windows('sandbox.runtime_millicpu_milliseconds');
+    expect(await cpu()).toEqual([]);
+    await store.write((tx) => meter.began(tx, { ...LEASE, cpu_millis: 1_500 }, clock.wallMs()));
+    await clock.advance(HOUR_MS);
+    await turn();
+    const taken_back = store.write(async (tx) => {
+      await meter.ended(tx, LEASE.sandbox_id, clock.wallMs());
+      throw new Error('taken back');
+    });
+    await expect(taken_back).rejects.toThrow('taken back');
+    expect([await cpu(), (await windows()).length]).toEqual([[[0, 40, 1_500 * 40]], 1]);
+    await store.write((tx) => meter.ended(tx, LEASE.sandbox_id, clock.wallMs()));
+    expect(await cpu()).toEqual([
+      [0, 40, 1_500 * 40],
+      [40, 60, 1_500 * 20],
+    ]);
+    expect((await windows()).map(([start, end]) => [start, end])).toEqual([
+      [0, 40],
+      [40, 60],
+    ]);
   });
 
   it('begins a window where the memory changes', async () => {

@@ -11,16 +11,20 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const TEAM = 'team_1';
 const PATH = '/api/v1/usage/windows';
+const MEMORY = `${PATH}?window_type=sandbox.runtime_mib_milliseconds`;
+const CPU = `${PATH}?window_type=sandbox.runtime_millicpu_milliseconds`;
 
 async function used(client: Client): Promise<UsageWindow[]> {
-  return (await client.get(PATH)).data.windows;
+  return (await client.get(MEMORY)).data.windows;
 }
 
 describeOnStores('usage windows', (fresh) => {
   it('are closed at pause, memory change and deletion, and not while paused', async () => {
     const manager = await startManager(await fresh(), { options: { region: 'eu-1' } });
     const client = await manager.client(TEAM, 'sandboxes:write', 'usage:read');
-    const first = await client.claim({ resources: { memory: '256Mi' } });
+    const first = await client.claim({ resources: { memory: '256Mi', cpu: 0.2 } });
+    const none = await client.get(CPU);
+    expect([none.status, none.data]).toEqual([200, { windows: [], next_cursor: expect.stringMatching(/./) }]);
     expect(await used(client)).toEqual([]);
     await client.call('PUT', `/api/v1/sandboxes/${first}`, { config: { resources: { memory: '512Mi' } } });
     await client.post(`/api/v1/sandboxes/${first}/pause`);
@@ -30,6 +34,10 @@ describeOnStores('usage windows', (fresh) => {
     const windows = await used(client);
     const length_ms = (each: UsageWindow) => Date.parse(each.window_end) - Date.parse(each.window_start);
     expect(windows.map((each) => each.value / length_ms(each))).toEqual([256, 512, 128]);
+    const cpu: UsageWindow[] = (await client.get(CPU)).data.windows;
+    expect(cpu.map((each) => [each.value / length_ms(each), each.unit])).toEqual(
+      windows.map(() => [200, 'millicpu_milliseconds']),
+    );
     expect(windows[0]).toEqual({
       window_id: expect.stringMatching(/^win_/),
       ...{ region_id: 'eu-1', cluster_id: 'local', window_type: 'sandbox.runtime_mib_milliseconds' },
@@ -71,7 +79,10 @@ describeOnStores('usage windows', (fresh) => {
     }
     expect((await call('DELETE', `/sandboxes/${sandbox_id}`)).status).toBe(202);
     await killAndStart();
-    const { windows } = (await call('GET', '/usage/windows')).data as { windows: UsageWindow[] };
+    const type = 'sandbox.runtime_mib_milliseconds';
+    const { windows } = (await call('GET', `/usage/windows?window_type=${type}`)).data as {
+      windows: UsageWindow[];
+    };
     let at = claimed_at;
     for (const { window_start, window_end, value } of windows) {
       expect(window_start).toBe(at);

@@ -281,6 +281,7 @@ async function createUsage(db: Kysely<Tables>, dialect: Dialect): Promise<void> 
     .addColumn('sandbox_id', 'text', (column) => column.primaryKey())
     .addColumn('team_id', 'text', (column) => column.notNull())
     .addColumn('memory_mib', 'bigint', (column) => column.notNull())
+    .addColumn('cpu_millis', 'bigint', (column) => column.notNull())
     .addColumn('started_ms', 'bigint', (column) => column.notNull())
     .addColumn('counted_until_ms', 'bigint', (column) => column.notNull())
     .addColumn('last_seen_ms', 'bigint')
