@@ -5,7 +5,7 @@ import { SANDBOX_NETWORK_MODES } from '../src/contract/network.ts';
 import { DIMENSIONS } from '../src/contract/quotas.ts';
 import { MANAGED_STATUSES } from '../src/contract/sandboxes.ts';
 import { WINDOW_TYPES } from '../src/contract/usage.ts';
-import type { ClaimOptions } from '../src/ctl/manager/claim.ts';
+import type { ClaimOptions, WebhookOptions } from '../src/ctl/manager/claim.ts';
 import type { SandboxListOptions } from '../src/ctl/manager/sandbox-list.ts';
 import type { UsageOptions } from '../src/ctl/manager/usage.ts';
 import { integer } from './command-line.ts';
@@ -81,17 +81,9 @@ function defineReads(sandbox: Command, withManager: Run): void {
 }
 
 function defineClaim(sandbox: Command, withManager: Run): void {
-  sandbox
-    .command('claim')
+  withWebhook(sandbox.command('claim'))
     .description('claim a sandbox and print its id')
     .option('--template <name>', 'a label; default: default')
-    .option('--webhook-url <url>', 'where its events go')
-    .option('--webhook-secret-file <path>', 'file with the secret that signs its events')
-    .option('--watch-dir <dir>', 'the directory in it to watch')
-    .option('--watch-ignore <glob>', 'leave out what matches; repeatable', several)
-    .addOption(
-      new Option('--event <type>', 'send this kind of events and no other; repeatable').argParser(eventType),
-    )
     .option('--env <name=value>', 'set a variable of its processes; repeatable', environmentEntry)
     .option('--env-from <path>', 'variables of its processes, a NAME=VALUE on each line')
     .option('--metadata <key:text>', 'label it; repeatable', pair)
@@ -127,17 +119,22 @@ function defineChanges(sandbox: Command, withManager: Run): void {
       );
   }
 
-  sandbox
-    .command('fork')
-    .description("copy a sandbox and print the copy's id; it starts paused")
+  withWebhook(sandbox.command('fork'))
+    .description(
+      "copy a sandbox and print the copy's id; it starts paused; a webhook takes the place of its own",
+    )
     .argument('[sandbox_id]', ID)
     .option(...TTL, durationArgument)
     .option(...HARD_TTL, durationArgument)
-    .action((id: string | undefined, { ttl, hardTtl }: { ttl?: number; hardTtl?: number }) =>
+    .action((id: string | undefined, options: WebhookOptions & { ttl?: number; hardTtl?: number }) =>
       withManager(async (context) => {
-        const { fork, seconds } = await changes();
-        const config = { ttl: seconds('--ttl', ttl), hard_ttl: seconds('--hard-ttl', hardTtl) };
-        return fork(context, id, config);
+        const [{ fork, seconds }, { webhookOf }] = [
+          await changes(),
+          await import('../src/ctl/manager/claim.ts'),
+        ];
+        const { ttl, hardTtl } = options;
+        const durations = { ttl: seconds('--ttl', ttl), hard_ttl: seconds('--hard-ttl', hardTtl) };
+        return fork(context, id, { ...durations, webhook: webhookOf(options) });
       }),
     );
 
@@ -155,7 +152,8 @@ function defineChanges(sandbox: Command, withManager: Run): void {
 
   sandbox
     .command('delete')
-    .description('delete sandboxes with all that is in them')
+    .alias('kill')
+    .description('shut sandboxes down gracefully and delete them with all that is in them')
     .argument('[sandbox_id...]', 'their ids, or as much of the beginnings as is unique')
     .action((ids: string[], _options: unknown, command: Command) =>
       withManager(async (context) => {
@@ -163,6 +161,18 @@ function defineChanges(sandbox: Command, withManager: Run): void {
         const given = ids.length === 0 && named !== undefined ? [named] : ids;
         return (await changes()).deleteSandboxes(context, given);
       }),
+    );
+}
+
+/** Adds the options of a sandbox's webhook. */
+function withWebhook(command: Command): Command {
+  return command
+    .option('--webhook-url <url>', 'where its events go')
+    .option('--webhook-secret-file <path>', 'file with the secret that signs its events')
+    .option('--watch-dir <dir>', 'the directory in it to watch')
+    .option('--watch-ignore <glob>', 'leave out what matches; repeatable', several)
+    .addOption(
+      new Option('--event <type>', 'send this kind of events and no other; repeatable').argParser(eventType),
     );
 }
 

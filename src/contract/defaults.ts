@@ -74,7 +74,7 @@ export const RETAIN_DELIVERED_MS = HOUR_MS;
 export const RETAIN_DELIVERED_RECORDS = 10_000;
 /** Most bytes of delivered records, as a fraction of the bound for bytes: they must not squeeze out new ones. */
 export const RETAIN_DELIVERED_SHARE = 0.25;
-/** How long a failed or expired record is kept, in ms: a person has a week to look at it and replay it. */
+/** How long a failed or expired record is kept at most, in ms: a person has a week to look at it and replay it. */
 export const RETAIN_FAILED_MS = 7 * DAY_MS;
 /** Most `sandbox.*` records that are kept for the manager beyond their deliveries: it reads each soon after its commit. */
 export const RETAIN_LIFECYCLE_RECORDS = 1_000;
@@ -102,7 +102,7 @@ export const ATTEMPTS_MAX = 256;
 export const OUTBOX_LEASE_MS = 20 * SECOND_MS;
 /** How long a final record is kept after it ended, in ms: a day to see what became of a deletion. */
 export const RETAIN_FINAL_MS = DAY_MS;
-/** Undelivered records from which a team's claims of sandboxes with a webhook are refused. */
+/** Pending records from which a team's claims of sandboxes with a webhook are refused, and its records that are kept in all. */
 export const TEAM_UNDELIVERED_RECORDS = 20_000;
 /** The same limit in bytes: one team must not fill the database of all. */
 export const TEAM_UNDELIVERED_BYTES = 1024 * MIB;

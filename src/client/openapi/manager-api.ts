@@ -478,6 +478,7 @@ export interface components {
         ForkConfig: {
             ttl?: number;
             hard_ttl?: number;
+            webhook?: components["schemas"]["WebhookRequest"];
         };
         ForkedSandboxResponse: {
             /** @constant */

@@ -6,7 +6,7 @@ export const PATH_COMMANDS = ['ls', 'cat', 'mv', 'rm', 'mkdir', 'stat', 'watch',
 /** The commands whose first argument is the id of a process. */
 export const PROCESS_COMMANDS = ['logs', 'signal', 'stop'];
 /** The commands below `sandbox` whose argument is the id of a sandbox. */
-export const SANDBOX_COMMANDS = ['show', 'pause', 'resume', 'fork', 'refresh', 'delete'];
+export const SANDBOX_COMMANDS = ['show', 'pause', 'resume', 'fork', 'refresh', 'delete', 'kill'];
 
 /** Commands and options whose values only the running program knows. */
 export interface Asked {

@@ -23,7 +23,7 @@ export async function setPaused(
 export async function fork(
   context: ManagerContext,
   given: string | undefined,
-  config: { ttl?: number | undefined; hard_ttl?: number | undefined },
+  config: { ttl?: number | undefined; hard_ttl?: number | undefined; webhook?: object | undefined },
 ): Promise<ExitCode> {
   const id = await selectedSandbox(context, given);
   const answer = await post<{ sandbox: ManagedSandbox }>(context, `/sandboxes/${id}/fork`, { config });

@@ -7,15 +7,19 @@ import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
 import { CHANGE_TIMEOUT_MS, seconds } from './change.ts';
 
-/** What is claimed; durations are in ms, `cpu` in cores. What is undefined is left to the manager. */
-export interface ClaimOptions {
-  template?: string | undefined;
+/** The webhook of a claim or fork. */
+export interface WebhookOptions {
   webhookUrl?: string | undefined;
   webhookSecretFile?: string | undefined;
   watchDir?: string | undefined;
   watchIgnore?: string[] | undefined;
   /** The kinds of events that are sent. */
   event?: string[] | undefined;
+}
+
+/** What is claimed; durations are in ms, `cpu` in cores. What is undefined is left to the manager. */
+export interface ClaimOptions extends WebhookOptions {
+  template?: string | undefined;
   env?: Record<string, string> | undefined;
   envFrom?: string | undefined;
   metadata?: Record<string, string> | undefined;
@@ -71,7 +75,8 @@ function claimBody(options: ClaimOptions) {
   };
 }
 
-function webhookOf(options: ClaimOptions) {
+/** The webhook as the manager takes it, its secret read from its file; undefined where none is given. Throws `Failure`. */
+export function webhookOf(options: WebhookOptions) {
   const { webhookUrl: url, webhookSecretFile, watchDir: watch_dir, watchIgnore, event } = options;
   if (url !== undefined) {
     const secret = webhookSecretFile === undefined ? undefined : readSecretFile(webhookSecretFile);

@@ -9,7 +9,7 @@ import type { Deletions } from '../sandboxes/deletion.ts';
 import type { Forks } from '../sandboxes/forks.ts';
 import type { TrafficMetering } from '../sandboxes/ports.ts';
 import { ChangeBody, ClaimBody, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/request-schemas.ts';
-import { type ClaimRules, changeRequest, claimRequest } from '../sandboxes/requests.ts';
+import { type ClaimRules, changeRequest, claimRequest, forkRequest } from '../sandboxes/requests.ts';
 import type { ManagedSandboxRow, SandboxStore } from '../sandboxes/sandbox-store.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox-view.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
@@ -158,8 +158,8 @@ function registerTransitions(app: HttpApp, parts: SandboxRouteParts): void {
     `${PATH}/:sandbox_id/fork`,
     { config: { scope: write, doc: SANDBOX_DOCS.fork }, schema: { ...one, body: ForkBody } },
     async (request, reply) => {
-      const { config = {} } = (request.body ?? {}) as Static<typeof ForkBody>;
-      const child = await forks.fork(named(request), config);
+      const body = (request.body ?? {}) as Static<typeof ForkBody>;
+      const child = await forks.fork(named(request), forkRequest(body, parts.claim_rules));
       reply.code(201);
       return success({
         source_sandbox_id: request.params.sandbox_id,

@@ -1,5 +1,5 @@
 import { ApiError } from '../../contract/errors.ts';
-import type { QuotaRefusal } from '../../contract/quotas.ts';
+import type { Dimension, QuotaRefusal } from '../../contract/quotas.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Admission, Lease } from '../sandboxes/ports.ts';
 import type { NodeCapacity } from './node-capacity.ts';
@@ -71,8 +71,17 @@ function outcomeOf({ code }: ApiError): string {
   return code === 'quota_exceeded' || code === 'capacity_exhausted' ? 'refused' : 'unreachable';
 }
 
-/** The error (429) that names the quota that is used up. */
+/** What asks for less of a quota. */
+const ADVICE: Partial<Record<Dimension, string>> = {
+  active_sandboxes: ' Paused and deleted sandboxes do not count.',
+  sandbox_claims: ' Resumes and forks take none.',
+};
+
+/** The error (429) that names the quota that is used up, and says what is left, when there is more, and what asks for less. */
 export function quotaExceeded(details: QuotaRefusal): ApiError {
-  const { dimension, limit } = details;
-  return new ApiError('quota_exceeded', `The team's quota of ${dimension} (${limit}) is used up.`, details);
+  const { dimension, limit, current, requested, retry_after_ms } = details;
+  const left = Math.max(0, limit - (current ?? limit));
+  const more = retry_after_ms === null ? '' : `, more in ${retry_after_ms} ms`;
+  const text = `The team's quota of ${dimension} (${limit}) is used up: ${requested} needed, ${left} left${more}.`;
+  return new ApiError('quota_exceeded', text + (ADVICE[dimension] ?? ''), details);
 }

@@ -7,7 +7,7 @@ import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { ClaimRequest } from './requests.ts';
-import { after, leaseOf, sealContext, sealedEnv, specOf } from './sandbox-row.ts';
+import { after, leaseOf, sealedEnv, specOf, webhookColumns } from './sandbox-row.ts';
 import type { ManagedSandboxRow } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 
@@ -165,13 +165,7 @@ export class Claims {
       disk_mib: request.disk_mib,
       bandwidth: JSON.stringify(request.bandwidth),
       network: JSON.stringify(request.network),
-      webhook_url: webhook?.url ?? null,
-      webhook_secret_sealed: webhook?.secret
-        ? seal.seal(webhook.secret, sealContext.secret(sandbox_id))
-        : null,
-      watch_dir: webhook?.watch_dir ?? null,
-      watch_ignore: webhook?.watch_ignore.length ? JSON.stringify(webhook.watch_ignore) : null,
-      webhook_events: webhook?.events ? JSON.stringify(webhook.events) : null,
+      ...webhookColumns(webhook, sandbox_id, seal),
       ...sealedEnv(env_vars, sandbox_id, seal),
       ttl_s: request.ttl,
       hard_ttl_s: request.hard_ttl,
@@ -197,11 +191,11 @@ function refuseKnown(outcome: 'new' | 'under_way' | 'conflict'): void {
   }
 }
 
-/** The fields of a claim from which those of a runtime's spec come. */
+/** The fields of a claim or fork from which those of a runtime's spec come. */
 const CLAIM_FIELDS: Record<string, string> = { webhook: 'config.webhook', env: 'config.env_vars' };
 
 /** Names a field as the caller did: the runtime names those of its spec. */
-function namedAsGiven(error: unknown): unknown {
+export function namedAsGiven(error: unknown): unknown {
   if (!(error instanceof FieldError)) return error;
   const [first = '', ...rest] = error.field.split('.');
   return invalidField([CLAIM_FIELDS[first] ?? first, ...rest].join('.'), error.problem);

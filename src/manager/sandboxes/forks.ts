@@ -2,20 +2,16 @@ import { newId } from '../../base/ids.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Moment } from '../database/database-clock-store.ts';
+import { namedAsGiven } from './claims.ts';
 import type { HeldOperation } from './held-operation.ts';
 import type { OperationRecovery } from './operation-recovery.ts';
 import type { Operations } from './operations.ts';
 import type { LifecycleReading } from './ports.ts';
-import { after, heldBy, sealContext, specOf } from './sandbox-row.ts';
+import type { ForkRequest } from './requests.ts';
+import { after, heldBy, sealContext, specOf, webhookColumns } from './sandbox-row.ts';
 import type { ManagedSandboxRow, SandboxChanges } from './sandbox-store.ts';
 import type { SandboxServices } from './services.ts';
 import type { SandboxRef, TransitionRunner } from './transition-runner.ts';
-
-/** In seconds; the source's if undefined. */
-interface Durations {
-  ttl?: number | undefined;
-  hard_ttl?: number | undefined;
-}
 
 /** What Forks uses of the manager. */
 type ForkServices = Pick<
@@ -46,7 +42,7 @@ export class Forks {
    * Copies a running or paused sandbox; resolves with the child, which is paused. Throws `not_found`, `conflict`,
    * `quota_exceeded`, `capacity_exhausted`, `outbox_full`, and what the runtime throws.
    */
-  async fork(named: SandboxRef, given: Durations): Promise<ManagedSandboxRow> {
+  async fork(named: SandboxRef, given: ForkRequest): Promise<ManagedSandboxRow> {
     const { store, clock, runtime, seal, admission, traffic, deletion_outbox, feed } = this.#services;
     const began_ms = clock.wallMs();
     const child_id = newId('sbx_', began_ms);
@@ -93,14 +89,18 @@ export class Forks {
         });
       } catch (error) {
         // Of one that was refused, nothing is recorded.
-        throw (is_begun && (await this.#operation_recovery.resolve(held_child))) || error;
+        throw (is_begun && (await this.#operation_recovery.resolve(held_child))) || namedAsGiven(error);
       }
     });
     return child as unknown as ManagedSandboxRow;
   }
 
-  /** The child's row: the source's webhook, environment and resources under its own identity. */
-  #childOf(source: ManagedSandboxRow, sandbox_id: string, { ttl, hard_ttl }: Durations): ManagedSandboxRow {
+  /** The child's row: the source's environment, resources and, unless another is given, webhook under its own identity. */
+  #childOf(
+    source: ManagedSandboxRow,
+    sandbox_id: string,
+    { ttl, hard_ttl, webhook }: ForkRequest,
+  ): ManagedSandboxRow {
     const { clock, seal } = this.#services;
     const now_ms = clock.wallMs();
     const moved = (sealed: string | null, context: (id: string) => string) =>
@@ -116,6 +116,7 @@ export class Forks {
       runtime_generation: 1,
       disk_mib: source.disk_mib ?? DISK_DEFAULT_MIB,
       webhook_secret_sealed: moved(source.webhook_secret_sealed, sealContext.secret),
+      ...(webhook && webhookColumns(webhook, sandbox_id, seal)),
       env_sealed: moved(source.env_sealed, sealContext.env),
       env_names_sealed: moved(source.env_names_sealed, sealContext.env_names),
       ttl_s: ttl ?? source.ttl_s,

@@ -94,6 +94,7 @@ export const ClaimBody = namedObject('ClaimSandboxRequest', {
 const ForkConfig = namedObject('ForkConfig', {
   ttl: Type.Optional(Duration),
   hard_ttl: Type.Optional(Duration),
+  webhook: Type.Optional(Webhook),
 });
 
 /** The schema of a PUT of a sandbox. Source: contract section 7. */
@@ -110,7 +111,7 @@ export const ChangeBody = namedObject('ChangeSandboxRequest', {
   }),
 });
 
-/** The schema of a fork's body; durations are the source's unless given. */
+/** The schema of a fork's body; durations and webhook are the source's unless given. */
 export const ForkBody = namedObject('ForkSandboxRequest', { config: Type.Optional(ForkConfig) });
 
 /** The schema of a refresh's body; `duration` in seconds. */

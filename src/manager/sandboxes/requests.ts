@@ -13,6 +13,7 @@ import {
   type ChangeBody,
   type ClaimBody,
   DEFAULT_TEMPLATE,
+  type ForkBody,
   SIZE_SHAPE,
   TEXT_MAX,
   type Webhook,
@@ -150,6 +151,22 @@ function webhookOf(webhook: Static<typeof Webhook>, guard: AddressGuard): Runtim
   const { secret = '', watch_dir, watch_ignore = [], events = null } = webhook;
   const folder = watch_dir === undefined ? null : resolve(watch_dir);
   return { url: checked.url, secret, watch_dir: folder, watch_ignore, events };
+}
+
+/** A validated fork; what is undefined is the source's. Durations in seconds. */
+export interface ForkRequest {
+  ttl?: number | undefined;
+  hard_ttl?: number | undefined;
+  webhook?: RuntimeWebhook | undefined;
+}
+
+/** Validates what the schema cannot express; throws `invalid_request` naming the field. */
+export function forkRequest(
+  body: Static<typeof ForkBody> | undefined,
+  { guard }: Pick<ClaimRules, 'guard'>,
+): ForkRequest {
+  const { webhook, ...durations } = body?.config ?? {};
+  return { ...durations, ...(webhook && { webhook: webhookOf(webhook, guard) }) };
 }
 
 /** A validated change; fields that are undefined are left as they are. */

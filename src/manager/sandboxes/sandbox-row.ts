@@ -2,7 +2,7 @@ import type { RawBuilder } from 'kysely';
 import type { EventType } from '../../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
-import type { RuntimeSpec } from '../../runtime/runtime.ts';
+import type { RuntimeSpec, RuntimeWebhook } from '../../runtime/runtime.ts';
 import { NO_BANDWIDTH } from '../config/bandwidth.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import type { Seal } from '../database/seal.ts';
@@ -85,6 +85,18 @@ export function sentKindsOf({
   webhook_events,
 }: Pick<ManagedSandboxRow, 'webhook_events'>): EventType[] | null {
   return webhook_events === null ? null : JSON.parse(webhook_events);
+}
+
+/** The columns of a webhook; null: the sandbox has none. */
+export function webhookColumns(webhook: RuntimeWebhook | null, sandbox_id: string, seal: Seal) {
+  const secret = webhook?.secret;
+  return {
+    webhook_url: webhook?.url ?? null,
+    webhook_secret_sealed: secret ? seal.seal(secret, sealContext.secret(sandbox_id)) : null,
+    watch_dir: webhook?.watch_dir ?? null,
+    watch_ignore: webhook?.watch_ignore.length ? JSON.stringify(webhook.watch_ignore) : null,
+    webhook_events: webhook?.events ? JSON.stringify(webhook.events) : null,
+  };
 }
 
 /** Where a sandbox's events are delivered; null if it has no webhook. */

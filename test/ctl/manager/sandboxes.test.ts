@@ -75,6 +75,8 @@ describe('the sandboxes of a manager', () => {
     }
     expect(await printed('--sandbox', id, 'status')).toBe(shown);
 
+    const copy = await printed('sandbox', 'fork', id, '--webhook-url', 'http://127.0.0.1:9/new');
+    expect(await printed('sandbox', 'show', copy)).toContain('http://127.0.0.1:9/new, not signed');
     expect(await printed('sandbox', 'pause', id)).toBe(`${id} is paused`);
     const twice = await run(['sandbox', 'pause', id], managed.env);
     expect([twice.code, twice.stderr]).toEqual([1, expect.stringMatching(/^sandboxctl: .*\(conflict\)\n$/)]);
@@ -97,7 +99,7 @@ describe('the sandboxes of a manager', () => {
       stderr: `sandboxctl: ${unknown}: There is no such sandbox. (not_found)\n`,
     });
     expect(JSON.parse(await printed('sandbox', 'list', '--json')).count).toBe(1);
-    expect(await printed('sandbox', 'delete', '--sandbox', id.slice(0, -2))).toBe(`${id} is being deleted`);
+    expect(await printed('sandbox', 'kill', '--sandbox', id.slice(0, -2))).toBe(`${id} is being deleted`);
     await eventually(async () =>
       expect(JSON.parse(await printed('sandbox', 'list', '--json')).count).toBe(0),
     );
@@ -135,6 +137,10 @@ describe('the sandboxes of a manager', () => {
   it.each([
     [['sandbox', 'claim', '--ttl', '1.5s'], '--ttl must be whole seconds'],
     [['sandbox', 'claim', '--watch-dir', '/x'], '--watch-dir needs --webhook-url'],
+    [
+      ['sandbox', 'fork', 'sbx_1', '--webhook-secret-file', '/x'],
+      '--webhook-secret-file needs --webhook-url',
+    ],
     [['sandbox', 'claim', '--event', 'x'], 'Allowed choices are sandbox.ready'],
     [['sandbox', 'claim', '--metadata', 'a'], 'It must be key:text.'],
     [['sandbox', 'claim', '--cpu', 'many'], 'It must be a number of cores'],

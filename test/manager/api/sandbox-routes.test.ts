@@ -95,6 +95,22 @@ describeOnStores('the main path', (fresh) => {
       sandbox: { status: 'paused', paused: true, runtime_generation: 1, hard_expires_at: expect.any(String) },
     });
     expect(forked.data.sandbox.id).not.toBe(id);
+    const webhook = { url: 'http://127.0.0.1:9/new', secret: 'of this test', events: ['agent.event'] };
+    const { data } = await team.post(`${path}/fork`, { config: { webhook } });
+    expect(data.sandbox.webhook).toMatchObject({
+      url: webhook.url,
+      events: ['agent.event'],
+      has_secret: true,
+    });
+    expect((await team.get(path)).data.webhook).toBeNull();
+    for (const [bad, field] of [
+      [{ url: 'ftp://consumer.invalid' }, 'config.webhook.url'],
+      [{ url: webhook.url, secrets: 'x' }, 'secrets'],
+      [null, 'config.webhook'],
+    ] as const) {
+      const refused = await team.post(`${path}/fork`, { config: { webhook: bad } });
+      expect([refused.status, refused.error?.details?.field]).toEqual([400, expect.stringContaining(field)]);
+    }
     expect((await team.get(path)).data).toMatchObject({ status: 'running' });
 
     const before = (await team.get(path)).data.expires_at;
@@ -262,7 +278,7 @@ describe('what is not taken', () => {
     expect((await team.call('PUT', path)).error?.details?.field).toBe('body');
     expect((await team.post(`${path}/refresh`, { duration: 0.5 })).error?.details?.field).toBe('duration');
     expect((await team.post(`${path}/fork`, { config: { webhook: {} } })).error?.details?.field).toBe(
-      'config.webhook',
+      'config.webhook.url',
     );
     expect((await team.post(`${path}/pause`, { reason: 1 })).error?.details?.field).toBe('reason');
   });

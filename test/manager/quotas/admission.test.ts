@@ -70,7 +70,10 @@ describeOnStores('admission of sandboxes', (fresh) => {
     const second = await client.claim();
     expect(await client.post(`/api/v1/sandboxes/${first}/resume`)).toMatchObject({
       status: 429,
-      error: { details: { dimension: 'active_sandboxes', limit: 1, current: 1, requested: 1 } },
+      error: {
+        message: expect.stringContaining('1 needed, 0 left. Paused and deleted sandboxes do not count.'),
+        details: { dimension: 'active_sandboxes', limit: 1, current: 1, requested: 1 },
+      },
     });
     expect((await client.call('DELETE', `/api/v1/sandboxes/${second}`)).status).toBe(202);
     expect((await client.post(`/api/v1/sandboxes/${first}/resume`)).status).toBe(200);

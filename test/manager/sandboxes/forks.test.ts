@@ -53,6 +53,25 @@ describeOnStores('a fork', (fresh) => {
   });
 });
 
+describe('a fork with a webhook', () => {
+  it('has it in place of that of its source, which stays as it is: the secret is replaced', async () => {
+    const { claim, forks, sandboxes, runtime } = await scriptedParts();
+    const named = await claim({ config: CONFIG });
+    const webhook = {
+      ...{ url: 'http://127.0.0.1:9/new', secret: 'another of this test' },
+      ...{ watch_dir: null, watch_ignore: [], events: null },
+    };
+    const child = await forks.fork(named, { webhook });
+    expect(runtime.specs.get(child.sandbox_id)?.webhook).toEqual(webhook);
+    expect(webhookTargetOf(child, SEAL)?.webhook_secret).toBe('another of this test');
+    expect(envOf(child, SEAL)).toEqual({ A: '1' });
+    const source = await sandboxes.get(named);
+    expect(webhookTargetOf(source, SEAL)?.webhook_secret).toBe('of this test');
+    const unsigned = await forks.fork(named, { webhook: { ...webhook, secret: '' } });
+    expect(webhookTargetOf(unsigned, SEAL)?.webhook_secret).toBe('');
+  });
+});
+
 describe('a fork that fails', () => {
   it('leaves no row, and its source as it was', async () => {
     const { claim, forks, services, runtime, sandboxes } = await scriptedParts();
