@@ -26,6 +26,7 @@ const catalogue = {
   quota_exceeded: [429, "The team's quota is exceeded."],
   internal_error: [500, 'An internal error occurred.'],
   not_implemented: [501, 'This is not implemented.'],
+  daemon_too_old: [501, "The sandbox's daemon is too old for this request."],
   bad_gateway: [502, 'The server in the sandbox does not answer.'],
   outbox_full: [503, 'The outbox is full.'],
   outbox_unavailable: [503, 'The outbox is temporarily unavailable.'],

@@ -47,8 +47,9 @@ export type DaemonResponse =
 
 interface DaemonRequest {
   method: string;
-  /** Below `/api/v1`. */
+  /** Below `/api/v1`, or with `is_at_root` below the root. */
   path: string;
+  is_at_root?: true;
   /** What it may reach: for GET `read` unless it says otherwise. */
   scope?: ControlScope;
   body?: object;
@@ -153,16 +154,13 @@ export function boundInterimAnswers(outgoing: ClientRequest): void {
   });
 }
 
-function open(
-  address: DaemonAddress,
-  { method, path, scope = method === 'GET' ? 'read' : 'manage' }: Omit<DaemonRequest, 'within_ms'>,
-  signal: AbortSignal,
-) {
+function open(address: DaemonAddress, request: Omit<DaemonRequest, 'within_ms'>, signal: AbortSignal) {
+  const { method, path, is_at_root, scope = method === 'GET' ? 'read' : 'manage' } = request;
   const headers = { host: 'localhost', 'content-type': 'application/json', [CONTROL_SCOPE_HEADER]: scope };
   const outgoing = httpRequest({
     ...connecting(address),
     method,
-    path: `/api/v1${path}`,
+    path: is_at_root ? path : `/api/v1${path}`,
     headers,
     signal,
   });

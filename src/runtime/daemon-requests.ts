@@ -1,7 +1,9 @@
+import { VERSION } from '../base/version.ts';
 import type { WebhookEgress } from '../contract/egress.ts';
 import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
 import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH } from '../contract/lifecycle.ts';
 import type { SandboxView } from '../contract/sandboxes.ts';
+import { type Feature, isSameMajor } from '../contract/versions.ts';
 import { type FoundLifecycle, lifecycleEvent } from '../outbox/sqlite/undelivered/lifecycle-event.ts';
 import { type DaemonAddress, type DaemonResponse, requestDaemon } from './control-client.ts';
 import type { LifecyclePage, RecordTrust, RuntimeSpec, RuntimeState } from './runtime.ts';
@@ -50,6 +52,40 @@ export function isSuccess(
   answer: DaemonResponse,
 ): answer is Extract<DaemonResponse, { outcome: 'answered' }> {
   return answer.outcome === 'answered' && answer.status === 200;
+}
+
+/** Throws `daemon_too_old` where the daemon that answers an init is of another major version than this manager. */
+export function checkServed(answer: DaemonResponse): void {
+  const { version } = versionIn(answer);
+  if (version === null || isSameMajor(version, VERSION)) return;
+  throw daemonTooOld(version);
+}
+
+/** Throws `daemon_too_old` where a daemon does not have a feature, and `unavailable` without an answer. */
+export async function requireFeature(daemon: DaemonAddress, feature: Feature): Promise<void> {
+  const request = {
+    method: 'GET',
+    path: '/healthz',
+    is_at_root: true,
+    within_ms: DAEMON_ANSWER_TIMEOUT_MS,
+  } as const;
+  const answer = await requestDaemon(daemon, request);
+  if (!isSuccess(answer)) {
+    throw new ApiError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
+  }
+  const { version, features } = versionIn(answer);
+  if (!features.includes(feature)) throw daemonTooOld(version ?? 'of before there were any');
+}
+
+function versionIn(answer: DaemonResponse): { version: string | null; features: unknown[] } {
+  const { version, features } = fieldsOf(answer.outcome === 'answered' ? answer.data : null);
+  const is_version = typeof version === 'string' && /^\d[\w.+-]{0,63}$/.test(version);
+  return { version: is_version ? version : null, features: Array.isArray(features) ? features : [] };
+}
+
+function daemonTooOld(version: string): ApiError {
+  const text = `The sandbox's daemon has version ${version}, which does not serve this; the manager has ${VERSION}.`;
+  return new ApiError('daemon_too_old', text);
 }
 
 const MESSAGE_MAX = 1024;

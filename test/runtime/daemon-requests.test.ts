@@ -1,7 +1,18 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { daemonError, initBody, namesIn } from '../../src/runtime/daemon-requests.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { VERSION } from '../../src/base/version.ts';
+import {
+  checkServed,
+  daemonError,
+  initBody,
+  namesIn,
+  requireFeature,
+} from '../../src/runtime/daemon-requests.ts';
 import { spec } from '../support/runtime/sandboxes.ts';
+import { scratchFolder } from '../support/scratch.ts';
 
 const refused = (error: unknown) => ({ outcome: 'answered', status: 400, data: null, error }) as const;
 
@@ -24,6 +35,55 @@ describe('the body of an init', () => {
     });
     expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'manager')).toMatchObject({
       webhook: { url: webhook.url, egress: 'manager' },
+    });
+  });
+});
+
+/** A daemon that answers everything like this; its address. */
+async function answering(data: unknown): Promise<string> {
+  const socket = join(scratchFolder(), 'control.sock');
+  const server = createServer((_, response) => response.end(JSON.stringify({ success: true, data })));
+  server.listen(socket);
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return socket;
+}
+
+describe('a daemon of another version', () => {
+  const initialised = (data: unknown) => ({ outcome: 'answered', status: 200, data, error: null }) as const;
+  const [major] = VERSION.split('.');
+
+  it.each([`${major}.0.0`, `${major}.999.1-rc.1`, undefined, 7, 'none'])('%s is served', (version) => {
+    expect(() => checkServed(initialised({ version, features: ['of later'] }))).not.toThrow();
+  });
+
+  it('is not served where its major number is another, with both versions by name', () => {
+    for (const data of [{ version: '77.1.2' }, { version: '77.1.2', features: null, more: 1 }]) {
+      expect(() => checkServed(initialised(data))).toThrow(
+        expect.objectContaining({
+          code: 'daemon_too_old',
+          message: expect.stringMatching(`77.1.2.*${VERSION}`),
+        }),
+      );
+    }
+  });
+
+  it('is asked for a feature before that is used', async () => {
+    const old = await answering({ alive: true, version: '0.0.1', features: ['other'] });
+    await expect(requireFeature(old, 'discard_deliveries')).rejects.toMatchObject({
+      code: 'daemon_too_old',
+      message: expect.stringContaining('0.0.1'),
+    });
+    const first = await answering({ alive: true });
+    await expect(requireFeature(first, 'discard_deliveries')).rejects.toMatchObject({
+      code: 'daemon_too_old',
+    });
+    await requireFeature(
+      await answering({ alive: true, version: '0.0.1', features: ['discard_deliveries'] }),
+      'discard_deliveries',
+    );
+    await expect(requireFeature('/none', 'discard_deliveries')).rejects.toMatchObject({
+      code: 'unavailable',
     });
   });
 });

@@ -376,6 +376,16 @@ export interface components {
             /** @enum {unknown} */
             egress?: "direct" | "manager";
         };
+        InitialisedResponse: {
+            /** @constant */
+            success: true;
+            data: components["schemas"]["Initialised"];
+        };
+        Initialised: {
+            state: components["schemas"]["SandboxState"];
+            version: string;
+            features: string[];
+        };
         /** @description exactly one of command and shell */
         StartProcessRequest: {
             /** @description an array of strings without NUL, of which the first is the program */
@@ -689,6 +699,8 @@ export interface components {
         Health: {
             /** @constant */
             alive: true;
+            version: string;
+            features: string[];
         };
         ReadinessResponse: {
             /** @constant */
@@ -905,7 +917,7 @@ export interface operations {
         responses: {
             200: {
                 content: {
-                    "application/json": components["schemas"]["ChangedStateResponse"];
+                    "application/json": components["schemas"]["InitialisedResponse"];
                 };
             };
         };

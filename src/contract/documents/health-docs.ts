@@ -15,15 +15,16 @@ const ReadyData = Type.Object(
 );
 
 /**
- * What both programs document of health and metrics; `not_ready` are the errors of one that is not ready. Contract
+ * What both programs document of health and metrics; `not_ready` are the errors of one that is not ready, `facts` what
+ * its liveness says beside. Contract
  * section 4, "Health, metrics and OpenAPI".
  */
-export function healthDocs(not_ready: readonly ErrorCode[]): RouteDocs {
+export function healthDocs(not_ready: readonly ErrorCode[], facts: Type.TProperties = {}): RouteDocs {
   return tagged('health', {
     'GET /healthz': {
       operation_id: 'getHealth',
       summary: 'Liveness',
-      data: namedObject('Health', { alive: Type.Literal(true) }),
+      data: namedObject('Health', { alive: Type.Literal(true), ...facts }),
     },
     'GET /readyz': {
       operation_id: 'getReadiness',

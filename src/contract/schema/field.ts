@@ -12,6 +12,11 @@ export function namedObject<Fields extends Type.TProperties>(title: string, fiel
   return Type.Object(fields, { title, additionalProperties: false });
 }
 
+/** The same of a request that another program makes: it may be newer, and what it says beyond this is ignored. */
+export function openObject<Fields extends Type.TProperties>(title: string, fields: Fields) {
+  return Type.Object(fields, { title });
+}
+
 /** A value or null. */
 export function orNull<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);

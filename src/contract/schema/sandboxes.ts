@@ -47,6 +47,12 @@ export const SandboxViewData = namedObject('SandboxView', {
 /** The state after a change of it. */
 export const StateData = namedObject('ChangedState', { state: State });
 
+/** A daemon's version, and what it has learned since the first of that major number. */
+export const VERSION_FIELDS = { version: Type.String(), features: Type.Array(Type.String()) };
+
+/** The answer to an init. */
+export const InitialisedData = namedObject('Initialised', { state: State, ...VERSION_FIELDS });
+
 /** The sandbox's own `sandbox.*` records, as its manager reads them. */
 export const LifecycleData = namedObject('LifecycleRecords', {
   records: Type.Array(

@@ -1,9 +1,11 @@
 import type { Clock } from '../../base/clock.ts';
 import { type HttpApp, success } from '../../base/http/app.ts';
 import { gauge, labelledCounter, labelledGauge, type Metric } from '../../base/metrics.ts';
+import { VERSION } from '../../base/version.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
 import { PROCESS_STATES } from '../../contract/processes.ts';
 import type { SandboxState } from '../../contract/sandboxes.ts';
+import { FEATURES } from '../../contract/versions.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
@@ -46,7 +48,7 @@ const NO_PROCESSES = Object.fromEntries(PROCESS_STATES.map((state) => [state, 0]
 
 /** Adds liveness, readiness and metrics at the root; none requires a token. Source: contract section 4. */
 export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext): void {
-  app.get('/healthz', async () => success({ alive: true }));
+  app.get('/healthz', async () => success({ alive: true, version: VERSION, features: FEATURES }));
 
   app.get('/readyz', async (_request, reply) => {
     const { not_ready, degraded } = readiness(daemon);

@@ -15,7 +15,13 @@ import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { DeliveryData } from '../../contract/schema/deliveries.ts';
 import { namedObject } from '../../contract/schema/field.ts';
-import { LifecycleData, SandboxViewData, StateData } from '../../contract/schema/sandboxes.ts';
+import {
+  InitialisedData,
+  LifecycleData,
+  SandboxViewData,
+  StateData,
+  VERSION_FIELDS,
+} from '../../contract/schema/sandboxes.ts';
 import { accessOf, type RouteAccess } from './route-access.ts';
 
 const PublishBody = namedObject('PublishRequest', { payload: Type.Record(Type.String(), Type.Unknown()) });
@@ -57,7 +63,7 @@ const SANDBOX_DOCS = tagged('sandbox', {
   'POST /sandbox/init': {
     operation_id: 'initSandbox',
     summary: 'Give the sandbox its identity and webhook',
-    data: StateData,
+    data: InitialisedData,
     errors: ['conflict'],
   },
   'PUT /sandbox/env': {
@@ -121,7 +127,7 @@ const API_DOCS: RouteDocs = {
   ...SANDBOX_DOCS,
 };
 const ROOT_DOCS: RouteDocs = {
-  ...healthDocs(['outbox_unavailable', 'shutting_down']),
+  ...healthDocs(['outbox_unavailable', 'shutting_down'], VERSION_FIELDS),
   'GET /openapi.json': DOCUMENT_DOC,
 };
 

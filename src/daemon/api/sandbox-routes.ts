@@ -3,12 +3,15 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Static, Type } from 'typebox';
 import type { HttpApp } from '../../base/http/app.ts';
 import { success } from '../../base/http/app.ts';
+import type { Log } from '../../base/log.ts';
+import { VERSION } from '../../base/version.ts';
 import { WEBHOOK_EGRESSES } from '../../contract/egress.ts';
 import { ApiError, FieldError, invalidField, OptionError, StartError } from '../../contract/errors.ts';
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import { environmentOf } from '../../contract/schema/environment.ts';
-import { namedObject, orNull, PlainText } from '../../contract/schema/field.ts';
+import { namedObject, openObject, orNull, PlainText } from '../../contract/schema/field.ts';
 import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
+import { FEATURES } from '../../contract/versions.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { parseCidr } from '../../webhook/address.ts';
 import { AddressGuard } from '../../webhook/address-guard.ts';
@@ -19,6 +22,7 @@ import type { Environment } from '../environment.ts';
 /** The slice of the daemon that the sandbox routes use. */
 export interface SandboxContext {
   readonly config: Pick<DaemonConfig, 'await_init'>;
+  readonly log: Log;
   readonly environment: Pick<Environment, 'change'>;
   readonly state: SandboxState | 'starting';
   view(): Promise<SandboxView>;
@@ -32,22 +36,22 @@ export interface SandboxContext {
 /** The init body's field for each option that an error may name. */
 const FIELDS: Record<string, string> = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
-const InitBody = namedObject('InitSandboxRequest', {
+const InitWebhook = openObject('InitWebhook', {
+  url: Type.String(),
+  secret: Type.Optional(Type.String()),
+  watch_dir: Type.Optional(Type.String()),
+  watch_ignore: Type.Optional(WatchIgnore),
+  events: Type.Optional(SentKinds),
+  // The URL comes from a third party: only public addresses and these ranges may be dialled.
+  allow_cidrs: Type.Optional(Type.Array(Type.String())),
+  egress: Type.Optional(Type.Enum(WEBHOOK_EGRESSES)),
+});
+
+const InitBody = openObject('InitSandboxRequest', {
   sandbox_id: Type.String({ minLength: 1 }),
   team_id: Type.String(),
   // Absent for a sandbox that was claimed without a webhook.
-  webhook: Type.Optional(
-    namedObject('InitWebhook', {
-      url: Type.String(),
-      secret: Type.Optional(Type.String()),
-      watch_dir: Type.Optional(Type.String()),
-      watch_ignore: Type.Optional(WatchIgnore),
-      events: Type.Optional(SentKinds),
-      // The URL comes from a third party: only public addresses and these ranges may be dialled.
-      allow_cidrs: Type.Optional(Type.Array(Type.String())),
-      egress: Type.Optional(Type.Enum(WEBHOOK_EGRESSES)),
-    }),
-  ),
+  webhook: Type.Optional(InitWebhook),
   env: Type.Optional(environmentOf(PlainText)),
   // Only from the manager, over the control socket: anyone who knows it could forge records.
   record_key: Type.Optional(Type.String()),
@@ -97,14 +101,26 @@ export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext
       throw new ApiError('conflict', 'The sandbox has already been initialised with a different body.');
     }
     if (!initialised) {
+      const unknown = unknownFields(request.body);
+      if (unknown.length > 0)
+        daemon.log.warn({ fields: unknown }, 'fields of the init are not known and ignored');
       initialised = { body: request.body, done: initialise(daemon, request.body, is_control) };
       initialised.done.catch(() => {
         initialised = null;
       });
     }
     await initialised.done;
-    return success({ state: daemon.state });
+    return success({ state: daemon.state, version: VERSION, features: FEATURES });
   });
+}
+
+/** The names that a newer manager gives and this version does not know. */
+function unknownFields(body: Static<typeof InitBody>): string[] {
+  const beyond = (given: object, known: object) => Object.keys(given).filter((name) => !(name in known));
+  return [
+    ...beyond(body, InitBody.properties),
+    ...beyond(body.webhook ?? {}, InitWebhook.properties).map((name) => `webhook.${name}`),
+  ];
 }
 
 async function initialise(

@@ -4,6 +4,7 @@ import { type HttpApp, takeBytes, withStreamedBodies } from '../../base/http/app
 import { noRoute } from '../../base/http/errors.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { invalidField } from '../../contract/errors.ts';
+import { requireFeature } from '../../runtime/daemon-requests.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Transfers } from '../transfer/transfers.ts';
 import { passThrough } from './pass-through.ts';
@@ -56,6 +57,7 @@ async function answer(
   }
   const { runtime, transfers } = parts;
   const { team_id } = await admitCall(parts, route, sandbox_id, request, reply);
+  if (route.needs !== null) await requireFeature(() => runtime.connect(sandbox_id), route.needs);
   const connect = () =>
     transfers.open({ sandbox_id, team_id, way: route.way, request }, () => runtime.connect(sandbox_id));
   await passThrough(request, reply, { connect, path, scope: route.scope });

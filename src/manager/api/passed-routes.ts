@@ -6,6 +6,7 @@ import { FILE_DOCS } from '../../contract/documents/file-docs.ts';
 import { PROCESS_DOCS } from '../../contract/documents/process-docs.ts';
 import type { RouteDoc, RouteDocs } from '../../contract/documents/route-doc.ts';
 import type { TransferWay } from '../../contract/transfer.ts';
+import type { Feature } from '../../contract/versions.ts';
 
 const DOCS: RouteDocs = { ...PROCESS_DOCS, ...CONTEXT_DOCS, ...DELIVERY_DOCS, ...FILE_DOCS };
 
@@ -13,6 +14,7 @@ type Row = [
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   scope: Exclude<ControlScope, 'manage'>,
+  needs?: Feature,
 ];
 
 /** A route of a sandbox's daemon that callers of the manager can reach. */
@@ -32,6 +34,8 @@ export interface PassedRoute {
   is_upgrade: boolean;
   /** The body is a stream of any length; otherwise it is read whole first, up to the limit for bodies. */
   is_streamed: boolean;
+  /** What an older daemon may not have: it is asked first. */
+  needs: Feature | null;
   /** As the daemon documents it. */
   doc: RouteDoc;
 }
@@ -68,8 +72,8 @@ const DELIVERIES: Row[] = [
   ['GET', '/webhook/deliveries/:event_id', 'read'],
   ['POST', '/webhook/deliveries/replay', 'write'],
   ['POST', '/webhook/deliveries/:event_id/replay', 'write'],
-  ['DELETE', '/webhook/deliveries', 'write'],
-  ['DELETE', '/webhook/deliveries/:event_id', 'write'],
+  ['DELETE', '/webhook/deliveries', 'write', 'discard_deliveries'],
+  ['DELETE', '/webhook/deliveries/:event_id', 'write', 'discard_deliveries'],
 ];
 
 const EVENTS: Row[] = [['GET', '/events/stream', 'read']];
@@ -114,7 +118,7 @@ export const PASSED_ROUTES: readonly PassedRoute[] = [
 ];
 
 function routeOf(
-  [method, path, scope]: Row,
+  [method, path, scope, needs]: Row,
   way: TransferWay,
   answered_by: PassedRoute['answered_by'],
 ): PassedRoute {
@@ -122,6 +126,7 @@ function routeOf(
     method,
     path,
     scope,
+    needs: needs ?? null,
     doc: docOf(method, path),
     answered_by,
     way,

@@ -4,7 +4,13 @@ import type { Log } from '../../base/log.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { hold, requestDaemon } from '../control-client.ts';
-import { DAEMON_CHANGE_TIMEOUT_MS, daemonError, initBody, isSuccess } from '../daemon-requests.ts';
+import {
+  checkServed,
+  DAEMON_CHANGE_TIMEOUT_MS,
+  daemonError,
+  initBody,
+  isSuccess,
+} from '../daemon-requests.ts';
 import type { Fence, ForkFences, MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import { type Begin, stepsOf } from '../steps.ts';
 import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
@@ -234,6 +240,7 @@ export class KubernetesBuilder {
     if (answer.outcome === 'unreachable')
       throw new Unreachable('internal_error', daemonError(answer).message);
     if (!isSuccess(answer)) throw daemonError(answer);
+    checkServed(answer);
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */

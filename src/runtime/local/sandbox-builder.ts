@@ -4,7 +4,13 @@ import { allEnded } from '../../base/in-parallel.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { authorityOf } from '../../webhook/connect-method.ts';
 import { hold, requestDaemon } from '../control-client.ts';
-import { DAEMON_CHANGE_TIMEOUT_MS, daemonError, initBody, isSuccess } from '../daemon-requests.ts';
+import {
+  checkServed,
+  DAEMON_CHANGE_TIMEOUT_MS,
+  daemonError,
+  initBody,
+  isSuccess,
+} from '../daemon-requests.ts';
 import { copyRootfs } from '../disk/copy.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
@@ -169,6 +175,7 @@ export class SandboxBuilder {
       within_ms: DAEMON_CHANGE_TIMEOUT_MS,
     });
     if (!isSuccess(answer)) throw daemonError(answer);
+    checkServed(answer);
   }
 
   /**

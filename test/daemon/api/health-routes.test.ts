@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { VERSION } from '../../../src/base/version.ts';
+import { FEATURES } from '../../../src/contract/versions.ts';
 import { type HealthContext, registerDaemonHealthRoutes } from '../../../src/daemon/api/health-routes.ts';
 import { Metrics } from '../../../src/daemon/metrics.ts';
 import { startingError } from '../../../src/daemon/start-gate.ts';
@@ -36,7 +38,10 @@ function served(changes: Partial<HealthContext> = {}) {
 describe('GET /healthz', () => {
   it('is answered whatever the daemon can do', async () => {
     const { status, body } = await served({ state: 'starting' })('/healthz');
-    expect([status, JSON.parse(body)]).toEqual([200, { success: true, data: { alive: true } }]);
+    expect([status, JSON.parse(body)]).toEqual([
+      200,
+      { success: true, data: { alive: true, version: VERSION, features: FEATURES } },
+    ]);
   });
 });
 

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { VERSION } from '../../../src/base/version.ts';
+import { FEATURES } from '../../../src/contract/versions.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
+import { requireFeature } from '../../../src/runtime/daemon-requests.ts';
 import { type Consumer, startConsumer } from '../../support/consumer.ts';
 import { startDaemon, startDelivering } from '../../support/daemon/running-daemon.ts';
 import { launch } from '../../support/sandboxd-program.ts';
@@ -130,6 +133,25 @@ describe('init', () => {
     expect(consumer.deliveries[0]?.event).toMatchObject({ sandbox_id: 'sb-9', team_id: 'team-9' });
   });
 
+  it('ignores what a newer manager says, names it once in the log, and tells its version and features', async () => {
+    const socket = join(scratchFolder(), 'control.sock');
+    const daemon = launch(['--await-init', '--control-socket', socket]);
+    await daemon.logged('listening');
+    const webhook = { url: 'http://127.0.0.1:9/', later: true };
+    const body = { sandbox_id: 'sbx_1', team_id: 't', webhook, colour: 'red' };
+    const init = { method: 'POST', path: '/sandbox/init', within_ms: 30_000, body };
+    for (let i = 0; i < 2; i++) {
+      const data = { state: 'running', version: VERSION, features: FEATURES };
+      expect(await requestDaemon(socket, init)).toMatchObject({ status: 200, data });
+    }
+    await daemon.logged('fields of the init are not known and ignored');
+    const told = daemon.log.filter(({ msg }) => msg.startsWith('fields of the init'));
+    expect(told).toMatchObject([{ fields: ['colour', 'webhook.later'] }]);
+    await requireFeature(socket, 'discard_deliveries');
+    const answer = await requestDaemon(socket, { ...init, body: { ...body, colour: 'blue' } });
+    expect(answer).toMatchObject({ status: 409 });
+  });
+
   it('is answered 409 without --await-init', async () => {
     const { call } = await startDaemon();
     const body = '{"sandbox_id":"a","team_id":"b","webhook":{"url":"http://127.0.0.1:1/"}}';
@@ -146,7 +168,6 @@ describe('init', () => {
       'webhook.watch_dir',
     ],
     ['{"sandbox_id":"s","team_id":"t","env":{"A=B":"x"}}', 'env'],
-    ['{"sandbox_id":"s","team_id":"t","colour":"red"}', 'colour'],
     ['[]', 'body'],
   ])(
     'with the body %s is refused by its field, and may be repeated with a valid one',
