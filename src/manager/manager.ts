@@ -21,6 +21,7 @@ export class Manager implements Service {
   readonly #wait: DatabaseWait;
   readonly #services = new ServiceGroup();
   #server: ApiServer | null = null;
+  #has_tokens = false;
   #stopping: Promise<void> | null = null;
   readonly #displaced = Promise.withResolvers<string>();
 
@@ -32,6 +33,11 @@ export class Manager implements Service {
   /** The URL of the API once it has started, otherwise empty. */
   get url(): string {
     return this.#server?.url ?? '';
+  }
+
+  /** Whether there was a token when it started. */
+  get has_tokens(): boolean {
+    return this.#has_tokens;
   }
 
   /** Resolves with a reason once another manager has taken the database: this one is to be stopped. Otherwise never. */
@@ -104,7 +110,9 @@ export class Manager implements Service {
     const isRecorded = async (id: string) =>
       !parts.orphans.has(id) && (await parts.recorded.recorded([id])).size > 0;
     await networks.open({ ...quotas.networkSources(), isRecorded });
-    const server = await makeApi(parts, new TokenStore(db, parts.services.clock), schedule, config.console);
+    const tokens = new TokenStore(db, parts.services.clock);
+    this.#has_tokens = !(await tokens.isEmpty());
+    const server = await makeApi(parts, tokens, schedule, config.console);
     this.#server = server;
     // It listens before the parts above run, and stops before them: its requests use them.
     services.add({ stop: () => server.close() });

@@ -37,7 +37,8 @@ export async function runManager(config: ManagerConfig, program: string): Promis
     log.fatal({ reason: error.message, stack: error.stack }, 'unexpected error');
     end(1);
   });
-  const summary = () => startSummary({ config, url: manager.url, runtime, program });
+  const summary = () =>
+    startSummary({ config, url: manager.url, runtime, program, has_tokens: manager.has_tokens });
   // Whoever started it misses the summary alone.
   process.stdout.on('error', ({ message }) => log.warn({ reason: message }, 'the summary cannot be printed'));
   const telling = () => void (is_told && process.stdout.write(summary()));

@@ -17,16 +17,19 @@ export interface StartFacts {
   };
   /** The path of this program. */
   program: string;
+  /** Whether there is a token already. */
+  has_tokens: boolean;
 }
 
 /**
- * What a person is told at the first start: where everything is, and the commands that lead to the first sandbox. Holds
- * no secret. Source: contract section 7, below the options.
+ * The text of the first start: where everything is, and, until there is a token, the commands that lead to the first
+ * sandbox. Holds no secret. Source: contract section 7, below the options.
  */
-export function startSummary({ config, url, runtime, program }: StartFacts): string {
+export function startSummary({ config, url, runtime, program, has_tokens }: StartFacts): string {
   const { database, secret_key_file, data_dir } = config;
   const { summary, runs_sandboxes, node, networks } = runtime;
   const facts: [string, string][] = [
+    ...(config.console ? [['console', `${url}/console/`] as [string, string]] : []),
     ['database', withoutPassword(database)],
     ['key file', `${secret_key_file} (keep it: what it seals cannot be read without it)`],
     ...(node === null ? [] : [['data', data_dir] as [string, string]]),
@@ -40,15 +43,11 @@ export function startSummary({ config, url, runtime, program }: StartFacts): str
 sandbox-manager ${VERSION} listens on ${url}
 
 ${lines.join('\n')}
-
-In another terminal, a token and the first sandbox:
-
-${commands(config.database, runs_sandboxes, url, program).join('\n')}
-
+${has_tokens ? '' : firstCommands(config.database, runs_sandboxes, url, program)}
 `;
 }
 
-function commands(database: string, runs_sandboxes: boolean, url: string, program: string): string[] {
+function firstCommands(database: string, runs_sandboxes: boolean, url: string, program: string): string {
   // A PostgreSQL URL with its password comes from the environment or the file, for this command as well.
   const where = database.startsWith('sqlite:') ? ` --database ${quoted(database)}` : '';
   const request = (path: string, body: string) =>
@@ -57,9 +56,9 @@ function commands(database: string, runs_sandboxes: boolean, url: string, progra
     `  TOKEN=$(${quoted(program)} token create --team team_1 --scope sandboxes:write${where})`,
     request('/sandboxes', '{}'),
   ];
-  if (!runs_sandboxes) return claim;
   const run = request('/sandboxes/SANDBOX_ID/processes?wait_ms=60000', '{"shell":"echo hello"}');
-  return [...claim, '', 'and a command in it:', '', run];
+  const lines = runs_sandboxes ? [...claim, '', 'and a command in it:', '', run] : claim;
+  return `\nIn another terminal, a token and the first sandbox:\n\n${lines.join('\n')}\n`;
 }
 
 function withoutPassword(database: string): string {

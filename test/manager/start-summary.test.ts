@@ -12,6 +12,7 @@ import { scratchFolder } from '../support/scratch.ts';
 const FACTS = {
   url: 'http://127.0.0.1:8080',
   program: '/x/sandbox-manager.cjs',
+  has_tokens: false,
 } as const;
 
 const RUNTIME: StartFacts['runtime'] = {

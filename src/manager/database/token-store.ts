@@ -50,6 +50,11 @@ export class TokenStore {
     return token;
   }
 
+  /** Whether no token was ever created. */
+  async isEmpty(): Promise<boolean> {
+    return (await this.#db.selectFrom('tokens').select('token_id').limit(1).executeTakeFirst()) === undefined;
+  }
+
   /** Every token, oldest first. */
   async list(): Promise<TokenView[]> {
     const rows = await this.#db.selectFrom('tokens').selectAll().orderBy('token_id').execute();
