@@ -96,7 +96,7 @@ describe.each(READERS)('typed by %s', (name) => {
         context.skip('sandboxes cannot be isolated here');
       }
       const has_networks = name === 'root' && without_networks === null;
-      const rest = `for each in $(api GET /sandboxes | grep -o '"id":"sbx_[^"]*"' | cut -d'"' -f4); do api DELETE /sandboxes/$each; done
+      const rest = `for each in $(api GET /sandboxes | grep -o '"id":"sbx_[^"]*"' | cut -d'"' -f4); do api DELETE /sandboxes/$each > /dev/null; done
 until [ -z "$(ls .state/manager/data | grep sbx_)" ]; do sleep 0.2; done`;
       const blocks = [CLAIM, ...(has_networks ? [PORT] : []), PROFILE, LIFE, PRUNE].map(({ code }) => code);
       const typed = reader.type([...blocks, rest, 'echo all done'].join('\n'));
