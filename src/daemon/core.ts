@@ -2,12 +2,15 @@ import { rmSync } from 'node:fs';
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import pRetry from 'p-retry';
 import { type Clock, sleep } from '../base/clock.ts';
 import { keepHeapSmall } from '../base/engine/heap.ts';
 import type { HttpApp } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
+import { OWN_WAITS } from '../base/own-waits.ts';
 import type { ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
+import type { WebhookRetry } from '../contract/deliveries.ts';
 import type { WebhookEgress } from '../contract/egress.ts';
 import { ApiError, OptionError } from '../contract/errors.ts';
 import type { EventType } from '../contract/events.ts';
@@ -46,6 +49,7 @@ export interface Initialisation {
   webhook_egress: WebhookEgress;
   /** The kinds that the webhook is sent; null: all of them. */
   webhook_events: EventType[] | null;
+  webhook_retry: WebhookRetry;
   watch_dir: string | null;
   /** Globs, in addition to those of `--watch-ignore`. */
   watch_ignore: string[];
@@ -286,20 +290,17 @@ export class DiskWait {
 
   /** Repeats `work` while it throws `outbox_unavailable`, until it succeeds or `cancel` is called. */
   async untilAccepted<Result>(work: () => Promise<Result>): Promise<Result> {
-    for (;;) {
-      try {
-        const result = await work();
-        this.#is_waiting = false;
-        return result;
-      } catch (error) {
-        const may_pass = error instanceof ApiError && error.code === 'outbox_unavailable';
-        if (!may_pass || this.#is_cancelled) throw error;
-        const { reason } = (error.details ?? {}) as { reason?: string };
-        this.#is_waiting = true;
-        await this.#on_refused(reason ?? error.message);
-      }
+    const onFailedAttempt = async ({ error }: { error: Error }) => {
+      const may_pass = error instanceof ApiError && error.code === 'outbox_unavailable';
+      if (!may_pass || this.#is_cancelled) throw error;
+      const { reason } = (error.details ?? {}) as { reason?: string };
+      this.#is_waiting = true;
+      await this.#on_refused(reason ?? error.message);
       await sleep(this.#clock, DISK_RETRY_MS);
-    }
+    };
+    const result = await pRetry(work, { ...OWN_WAITS, onFailedAttempt });
+    this.#is_waiting = false;
+    return result;
   }
 }
 

@@ -1,6 +1,8 @@
+import pRetry from 'p-retry';
 import { type Clock, sleep } from '../base/clock.ts';
 import { createHttpApp, success } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
+import { OWN_WAITS } from '../base/own-waits.ts';
 import { ApiError, StartError } from '../contract/errors.ts';
 import { ApiServer } from './api/server.ts';
 import { isAway, reasonOf } from './database/database-errors.ts';
@@ -32,17 +34,14 @@ export class DatabaseWait {
 
   /** Repeats a step of the start until the database answers. Rejects with any other error of the step. */
   async until<Result>(step: () => Promise<Result>): Promise<Result> {
-    for (;;) {
-      try {
-        const result = await step();
-        this.#back();
-        return result;
-      } catch (error) {
-        const cause = error instanceof StartError ? error.cause : error;
-        if (!isAway(cause) || this.#stopped.signal.aborted) throw error;
-        await this.#away(reasonOf(cause));
-      }
-    }
+    const onFailedAttempt = async ({ error }: { error: Error }) => {
+      const cause = error instanceof StartError ? error.cause : error;
+      if (!isAway(cause) || this.#stopped.signal.aborted) throw error;
+      await this.#away(reasonOf(cause));
+    };
+    const result = await pRetry(step, { ...OWN_WAITS, onFailedAttempt });
+    this.#back();
+    return result;
   }
 
   #back(): void {
