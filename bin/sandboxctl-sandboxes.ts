@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { LIST_LIMIT } from '../src/contract/defaults.ts';
+import { WEBHOOK_RETRIES } from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
 import { SANDBOX_NETWORK_MODES } from '../src/contract/network.ts';
 import { DIMENSIONS } from '../src/contract/quotas.ts';
@@ -169,6 +170,11 @@ function withWebhook(command: Command): Command {
   return command
     .option('--webhook-url <url>', 'where its events go')
     .option('--webhook-secret-file <path>', 'file with the secret that signs its events')
+    .addOption(
+      new Option('--webhook-retry <class>', 'statuses that are tried again; default: transient').choices(
+        WEBHOOK_RETRIES,
+      ),
+    )
     .option('--watch-dir <dir>', 'the directory in it to watch')
     .option('--watch-ignore <glob>', 'leave out what matches; repeatable', several)
     .addOption(

@@ -80,7 +80,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const CORE = /^src\/manager\/(sandboxes|outbox|quotas|usage|events|database)\//;
 
 /** The lines of the core may grow only for a reason, which the commit says that raises this. */
-const CORE_LINES_MAX = 10_800;
+const CORE_LINES_MAX = 10_900;
 
 /** Ports that wings implement for the core, which imports nothing else of these rooms, and of ports only types. */
 const PORTS = new Set([
@@ -114,7 +114,7 @@ const OWNERS: Record<string, RegExp> = {
   pg: /^src\/manager\/(database|ownership)\//,
   ioredis: /^src\/manager\/quotas\//,
   yaml: /^src\/(manager\/config|ctl\/settings|runtime\/kubernetes\/api)\/config-file\.ts$/,
-  'p-retry': /^src\/outbox\//,
+  'p-retry': /^src\/(base\/own-waits|daemon\/core|manager\/database-wait|outbox\/(attempts|endpoint))\.ts$/,
   koffi: /^src\/base\/linux\/libc\.ts$/,
   execa: /^src\/base\/start-program\.ts$/,
   'p-limit': /^src\/(webhook\/resolver|manager\/sandboxes\/limiter)\.ts$/,

@@ -30,16 +30,28 @@ export const ATTEMPT_TIMEOUT_MS = 15 * SECOND_MS;
 export const DELIVERY_WINDOW_MS = DAY_MS;
 /** Attempts in flight per endpoint: enough to hide the network's latency without flooding a small receiver. */
 export const DELIVERY_CONCURRENCY = 16;
-/** A record's wait after its first failed attempt, in ms; doubles with each further one. A brief hiccup costs little. */
+/** A record's wait after its first failed attempt, in ms: a brief hiccup costs little. */
 export const BACKOFF_FIRST_MS = 500;
+/** The factor by which that wait grows with each further failed attempt. */
+export const BACKOFF_FACTOR = 2;
 /** Longest wait of a record between attempts, in ms, so that a recovered receiver is noticed within minutes. */
 export const BACKOFF_CAP_MS = 5 * MINUTE_MS;
 /** Jitter of each backoff as a fraction, up or down, so that records that failed together do not return together. */
 export const BACKOFF_JITTER = 0.2;
+/**
+ * Retries of one endpoint that wait in memory for their time; the others are read again when they are due. As many as one
+ * read takes, so that a receiver that refuses a few records costs no read, and an outage costs no memory.
+ */
+export const RETRIES_WAITING_MAX = 64;
+/** Bytes of their bodies, where the engine keeps them in memory. */
+export const RETRIES_WAITING_MAX_BYTES = MIB;
 /** Longest `Retry-After` that is obeyed, in ms, so that a careless receiver cannot use up the whole window. */
 export const RETRY_AFTER_CAP_MS = HOUR_MS;
 /** Consecutive failures that put the endpoint into backoff: one or two may be the fault of a record. */
 export const ENDPOINT_FAILURES = 3;
+/** Refused attempts in a row after which an endpoint is rejecting, and the events that they are of at least: one may be to blame. */
+export const ENDPOINT_REFUSALS = 5;
+export const ENDPOINT_REFUSED_EVENTS = 2;
 /** Longest wait between two probes of an endpoint in backoff, in ms: the delay after an outage is at most this. */
 export const ENDPOINT_BACKOFF_CAP_MS = 30 * SECOND_MS;
 /** A response body is read up to this many bytes, so that its connection can be reused; a longer one is cut off. */

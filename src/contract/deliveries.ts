@@ -25,6 +25,15 @@ export const ATTEMPT_ERRORS = ['dns', 'connect', 'tls', 'timeout', 'reset', 'pro
 export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
 
 /**
+ * Which refused attempts are made again: `transient`, 408, 425, 429 and 5xx; `any`, every status that is no 2xx, except 410.
+ * What got no answer is tried again with both. Contract section 3, "Success, retry, terminal".
+ */
+export const WEBHOOK_RETRIES = ['transient', 'any'] as const;
+
+/** One of `WEBHOOK_RETRIES`. */
+export type WebhookRetry = (typeof WEBHOOK_RETRIES)[number];
+
+/**
  * One attempt. `attempt` counts from 1; times are RFC 3339 UTC with milliseconds. `status` is null where no response
  * head arrived, `error` where one did. `error_detail` is one line, of at most 256 characters, that says why it failed;
  * null for a success. `response_body` holds at most 1 KiB.

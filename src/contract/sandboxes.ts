@@ -1,4 +1,4 @@
-import type { OutboxCounts } from './deliveries.ts';
+import type { OutboxCounts, WebhookRetry } from './deliveries.ts';
 import type { EventType, ResourceUsage } from './events.ts';
 import type { NetworkUsage, SandboxBandwidth, SandboxNetworkView } from './network.ts';
 
@@ -29,7 +29,19 @@ export interface WatcherStatus {
   degraded: string | null;
 }
 
-/** What `GET /sandbox` answers. `next_probe_at` is RFC 3339 UTC, null while the endpoint is healthy. */
+/** The health of an endpoint. Contract section 3, "Endpoint down" and "Endpoint that refuses". */
+export const ENDPOINT_HEALTHS = ['ok', 'backing_off', 'rejecting'] as const;
+
+/** An endpoint as its deliveries show it. */
+export interface EndpointView {
+  health: (typeof ENDPOINT_HEALTHS)[number];
+  /** RFC 3339 UTC; null unless it backs off, and while the probe is under way. */
+  next_probe_at: string | null;
+  /** The status of the latest refusal, and how many there were in a row; null unless it is rejecting. */
+  refusals: { status: number; count: number } | null;
+}
+
+/** What `GET /sandbox` answers. */
 export interface SandboxView {
   sandbox_id: string;
   team_id: string;
@@ -38,7 +50,7 @@ export interface SandboxView {
   uptime_ms: number;
   outbox: OutboxCounts;
   /** Null where no webhook is configured. */
-  endpoint: { healthy: boolean; next_probe_at: string | null } | null;
+  endpoint: EndpointView | null;
   /** Null where no directory is watched. */
   watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;
@@ -68,6 +80,7 @@ export interface ManagedWebhook {
   watch_ignore: string[];
   /** The kinds that are sent, as given or all of them. */
   events: EventType[];
+  retry: WebhookRetry;
   has_secret: boolean;
 }
 

@@ -1,6 +1,6 @@
 import type { OutboxCounts } from '../contract/deliveries.ts';
 import type { ResourceUsage } from '../contract/events.ts';
-import type { WatcherStatus } from '../contract/sandboxes.ts';
+import type { EndpointView, WatcherStatus } from '../contract/sandboxes.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { printable } from './terminal/printable.ts';
@@ -14,7 +14,7 @@ interface Sandbox {
   version: string;
   uptime_ms: number;
   outbox: OutboxCounts;
-  endpoint: { healthy: boolean; next_probe_at: string | null } | null;
+  endpoint: EndpointView | null;
   watcher: WatcherStatus | null;
   resource_usage: ResourceUsage;
 }
@@ -48,7 +48,11 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
 
 function endpointText(endpoint: Sandbox['endpoint'], out: Context['out']): string {
   if (endpoint === null) return 'no webhook configured';
-  if (endpoint.healthy) return out.style('green', 'healthy');
+  const { health, refusals } = endpoint;
+  if (health === 'ok') return out.style('green', 'ok');
+  if (refusals !== null) {
+    return `${out.style('red', 'rejecting')}, refused the last ${refusals.count} attempts, with ${refusals.status}`;
+  }
   return `${out.style('red', 'not answering')}, next attempt ${moment(endpoint.next_probe_at)}`;
 }
 

@@ -61,6 +61,7 @@ function checkTogether(config: DaemonConfig): void {
     const given = [
       ['--webhook-url', config.webhook_url],
       ['--webhook-secret', config.webhook_secret],
+      ['--webhook-retry', config.webhook_retry !== 'transient'],
       ['--watch-dir', config.watch_dir],
       ['--sandbox-id', config.sandbox_id],
       ['--team-id', config.team_id],

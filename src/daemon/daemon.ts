@@ -98,7 +98,8 @@ export class Daemon {
   async #start(): Promise<void> {
     await this.#core.start();
     await this.#services.start(this.#files);
-    const { sandbox_id, team_id, webhook_url, webhook_secret, watch_dir, await_init } = this.config;
+    const { sandbox_id, team_id, webhook_url, webhook_secret, webhook_retry, watch_dir, await_init } =
+      this.config;
     if (await_init) {
       this.#life.enter('awaiting_init');
       this.#core.gate.open();
@@ -113,6 +114,7 @@ export class Daemon {
         webhook_guard: null,
         webhook_egress: 'direct',
         webhook_events: null,
+        webhook_retry,
         watch_dir,
         watch_ignore: [],
         record_key: null,

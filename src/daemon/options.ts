@@ -18,6 +18,7 @@ import {
   OUTBOX_MAX_RECORDS,
   SHUTDOWN_GRACE_MS,
 } from '../contract/defaults.ts';
+import { WEBHOOK_RETRIES } from '../contract/deliveries.ts';
 import { RESTART_POLICIES } from '../contract/processes.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -42,6 +43,13 @@ export const SANDBOXD_OPTIONS = [
     description: 'the secret itself; prefer the file (SANDBOXD_WEBHOOK_SECRET)',
     type: TEXT_OPTION,
     has_no_variable: true,
+  },
+  {
+    name: 'webhook_retry',
+    value: 'class',
+    description: 'statuses that are tried again: transient (408, 425, 429, 5xx), or any but 2xx and 410',
+    type: choiceOption(WEBHOOK_RETRIES),
+    standard: 'transient',
   },
   {
     name: 'watch_dir',

@@ -167,7 +167,7 @@ export class Sandbox implements Service {
   async #startDelivery(url: string): Promise<void> {
     const { config, log, clock, metrics, core } = this.#parts;
     const { store } = core;
-    const { webhook_secret, webhook_events } = this.#given;
+    const { webhook_secret, webhook_events, webhook_retry } = this.#given;
     const concurrency = config.delivery_concurrency;
     const transport = await this.#makeTransport(concurrency);
     const sender = new UrlSender(url, webhook_secret, config.attempt_timeout_ms, transport);
@@ -180,10 +180,11 @@ export class Sandbox implements Service {
         sender,
         clock,
         log,
+        retryOf: () => webhook_retry,
         onAttempt: (report) => {
           pace.note(report.duration_ms);
           metrics.observeAttempt(report, clock.wallMs());
-          endpoint_log.note(dispatcher.endpointHealth().healthy, report);
+          endpoint_log.note(dispatcher.endpointHealth(), report);
         },
       },
     );

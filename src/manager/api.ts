@@ -83,7 +83,7 @@ function readinessOf({ services, writes, clock_watch, unseen, orphans, recovery,
       network: services.runtime.networks.state(),
       runtime_limitations: services.runtime.limitations(),
       ...degradedBy(
-        delivery.trouble(),
+        ...delivery.troubles(),
         networkTrouble(services.runtime.networks.state()),
         unseen.trouble(),
         orphans.trouble(),

@@ -1,10 +1,12 @@
 import { type Clock, runTime, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
-import { type AttemptReport, Attempts, type AttemptsParts } from './attempts.ts';
-import { Endpoint, type Verdict } from './endpoint.ts';
+import type { EndpointView } from '../contract/sandboxes.ts';
+import type { Verdict } from '../webhook/retry.ts';
+import { type AttemptReport, Attempts, type AttemptsParts, type Retry } from './attempts.ts';
+import { Endpoint } from './endpoint.ts';
 import { EndpointProbe } from './probe.ts';
-import type { AttemptOutcome, DeliveryStore, DueRecord, LoadedRecord } from './store.ts';
+import type { DeliveryStore, DueRecord, LoadedRecord } from './store.ts';
 import { DeliveryWindow } from './window.ts';
 
 /** While more outcomes than this wait for the disk, no attempt is started. */
@@ -20,7 +22,7 @@ export interface DispatcherOptions {
 
 /** The dependencies of a dispatcher. */
 export interface DispatcherParts<Loaded extends LoadedRecord>
-  extends Pick<AttemptsParts<Loaded>, 'store' | 'sender' | 'clock' | 'log' | 'onStarted'> {
+  extends Pick<AttemptsParts<Loaded>, 'store' | 'sender' | 'clock' | 'log' | 'retryOf' | 'onStarted'> {
   /** In [0, 1); `Math.random` by default. */
   random?: () => number;
   onAttempt?: (report: AttemptReport) => void;
@@ -63,7 +65,7 @@ export class Dispatcher<Loaded extends LoadedRecord = LoadedRecord> implements S
   #onIdle: (() => void)[] = [];
 
   constructor(options: DispatcherOptions, parts: DispatcherParts<Loaded>) {
-    const { store, sender, clock, log, random = Math.random } = parts;
+    const { store, sender, clock, log, retryOf, random = Math.random } = parts;
     this.#options = options;
     this.#store = store;
     this.#clock = clock;
@@ -76,11 +78,22 @@ export class Dispatcher<Loaded extends LoadedRecord = LoadedRecord> implements S
       clock,
       log,
       random,
+      retryOf,
       onStarted: parts.onStarted,
       onEnded: (report, verdict) => this.#onEnded(report, verdict),
-      onRecorded: (outcome) => this.#onRecorded(outcome),
+      onRecorded: (id, retry) => this.#onRecorded(id, retry),
+      onDue: (id) => {
+        this.#window.noteDue(id);
+        this.#startAttempts();
+      },
     });
-    this.#window = new DeliveryWindow(store, () => this.#probe.wake());
+    this.#window = new DeliveryWindow(store, {
+      onUntried: () => this.#probe.wake(),
+      onReleased: (id) => {
+        this.#attempts.leave(id);
+        store.release?.(id);
+      },
+    });
     this.#probe = new EndpointProbe({
       window: this.#window,
       clock,
@@ -100,8 +113,8 @@ export class Dispatcher<Loaded extends LoadedRecord = LoadedRecord> implements S
   }
 
   /** The endpoint's health, as `GET /sandbox` shows it. Source: contract section 4. */
-  endpointHealth(): { healthy: boolean; next_probe_at: string | null } {
-    return { healthy: this.#endpoint.is_healthy, next_probe_at: this.#endpoint.next_probe_at };
+  endpointHealth(): EndpointView {
+    return this.#endpoint.view();
   }
 
   /** Whether more untried records wait for a healthy endpoint than it has connections. */
@@ -227,20 +240,26 @@ export class Dispatcher<Loaded extends LoadedRecord = LoadedRecord> implements S
   }
 
   #onEnded(report: AttemptReport, verdict: Verdict): void {
-    this.#endpoint.observe(verdict);
+    this.#endpoint.observe(verdict, report.record, report.result.status);
     this.#probe.wake();
     this.#onAttempt(report);
     this.#startAttempts();
   }
 
-  /** A record stays in flight until its outcome is on disk: a disk that fails must not cause it to be sent again. */
-  #onRecorded({ id, decision }: AttemptOutcome): void {
-    this.#window.release(id);
-    if (decision.state === 'pending') {
-      this.#window.noteRetry(decision.due_ms);
+  /**
+   * A record stays in flight until its outcome is on disk: a disk that fails must not cause it to be sent again. Of a healthy
+   * endpoint it then waits here for its retry, if there is room; one that backs off may want it as its probe.
+   */
+  #onRecorded(id: number, retry: Retry | null): boolean {
+    const waits = this.#is_running && this.#endpoint.is_healthy;
+    const is_kept = waits && retry !== null && this.#window.keep(retry.record, retry.due_ms);
+    if (!is_kept) this.#window.release(id);
+    if (retry) {
+      if (!is_kept) this.#window.noteRetry(retry.due_ms);
       this.#probe.wake();
     }
     this.#startAttempts();
+    return is_kept;
   }
 
   #recovered(): void {

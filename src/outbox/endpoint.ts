@@ -1,20 +1,20 @@
 import pRetry from 'p-retry';
 import { type Clock, sleep, timestamp } from '../base/clock.ts';
-import { ENDPOINT_FAILURES } from '../contract/defaults.ts';
-import { endpointBackoffMs } from '../webhook/retry.ts';
-
-/** What a finished attempt says about the endpoint; `nothing` if it concerns only the record. */
-export type Verdict = 'up' | 'down' | 'nothing';
+import { OWN_WAITS } from '../base/own-waits.ts';
+import { ENDPOINT_FAILURES, ENDPOINT_REFUSALS, ENDPOINT_REFUSED_EVENTS } from '../contract/defaults.ts';
+import type { EndpointView } from '../contract/sandboxes.ts';
+import { endpointBackoffMs, type Verdict } from '../webhook/retry.ts';
 
 /**
  * The health of one endpoint.
  *
  * | State | Entered by | Left by |
  * |---|---|---|
- * | healthy | construction; any attempt that succeeds, the probe or one that was still under way | the third consecutive `down` |
- * | backed off: one probe per step | the third consecutive `down`, in the order in which attempts end | `up`, `stop` |
+ * | ok | construction; any attempt that succeeds, the probe or one that was still under way | the others |
+ * | backing off: one probe per step | the third consecutive `down`, in the order in which attempts end | `up`, rejecting, `stop` |
+ * | rejecting: sent on like one that is ok | as many consecutive `refused` as count, of several events | any attempt that ends otherwise |
  *
- * Source: contract section 3, Endpoint down.
+ * Source: contract section 3, Endpoint down, Endpoint that refuses.
  */
 export class Endpoint {
   readonly #clock: Clock;
@@ -24,6 +24,7 @@ export class Endpoint {
   #failures_in_a_row = 0;
   #recovery: AbortController | null = null;
   #next_probe_ms: number | null = null;
+  #refusals: Refusals | null = null;
 
   /** `probe` makes one attempt and resolves to its verdict; it may wait for a record to send. `random`: in [0, 1). */
   constructor(
@@ -43,10 +44,15 @@ export class Endpoint {
     return this.#recovery === null;
   }
 
-  /** When the next probe starts, as RFC 3339; null while healthy or while the probe is under way. */
-  get next_probe_at(): string | null {
-    if (this.#next_probe_ms === null) return null;
-    return timestamp(this.#clock.wallMs() + this.#next_probe_ms - this.#clock.monotonicMs());
+  /** The endpoint as people see it. */
+  view(): EndpointView {
+    const { status, count, is_rejecting } = this.#refusals ?? NO_REFUSALS;
+    const refusals = is_rejecting ? { status, count } : null;
+    if (this.is_healthy) return { health: refusals ? 'rejecting' : 'ok', next_probe_at: null, refusals };
+    const probe_ms = this.#next_probe_ms;
+    const to_wall_ms = this.#clock.wallMs() - this.#clock.monotonicMs();
+    const next_probe_at = probe_ms === null ? null : timestamp(to_wall_ms + probe_ms);
+    return { health: 'backing_off', next_probe_at, refusals: null };
   }
 
   /** Monotonic time of the next probe in ms; 0 while healthy, and while the probe is under way or waits for a record. */
@@ -54,9 +60,11 @@ export class Endpoint {
     return this.#next_probe_ms ?? 0;
   }
 
-  /** Counts the verdict of an attempt that has ended. */
-  observe(verdict: Verdict): void {
-    if (verdict === 'up') {
+  /** Counts the verdict of an attempt at an event that has ended, with `status`. */
+  observe(verdict: Verdict, event: { readonly event_id: string }, status: number | null): void {
+    const is_refused = verdict === 'refused';
+    this.#refusals = is_refused ? nextRefusal(this.#refusals, event.event_id, status ?? 0) : null;
+    if (verdict === 'up' || this.#refusals?.is_rejecting) {
       this.#failures_in_a_row = 0;
       if (this.stop()) this.#onHealthy();
     } else if (verdict === 'down' && this.is_healthy) {
@@ -84,11 +92,10 @@ export class Endpoint {
     };
     await this.#wait(0, signal);
     if (signal.aborted) return;
-    // The library repeats the probe until `stop` and counts the failures. The waits are ours: they run on our clock.
+    // The library repeats the probe until `stop` and counts the failures.
     await pRetry(probe, {
+      ...OWN_WAITS,
       signal,
-      retries: Number.POSITIVE_INFINITY,
-      minTimeout: 0,
       shouldConsumeRetry: ({ error }) => isDown(error),
       onFailedAttempt: ({ error, retriesConsumed }) =>
         this.#wait(retriesConsumed + (isDown(error) ? 1 : 0), signal),
@@ -103,6 +110,27 @@ export class Endpoint {
     await sleep(this.#clock, delay_ms, signal);
     if (!signal.aborted) this.#next_probe_ms = null;
   }
+}
+
+/** Refused attempts in a row. */
+interface Refusals {
+  /** Of the latest. */
+  status: number;
+  count: number;
+  /** The events of the last ones, as many as count. */
+  event_ids: string[];
+  is_rejecting: boolean;
+}
+
+const NO_REFUSALS: Refusals = { status: 0, count: 0, event_ids: [], is_rejecting: false };
+
+/** The refusals after one more. Rejecting lasts, also if the same event is then the only one that is tried. */
+function nextRefusal(before: Refusals | null, event_id: string, status: number): Refusals {
+  const { count, event_ids: known, is_rejecting } = before ?? NO_REFUSALS;
+  const event_ids = [...known, event_id].slice(-ENDPOINT_REFUSALS);
+  const is_enough = event_ids.length === ENDPOINT_REFUSALS;
+  const is_several = new Set(event_ids).size >= ENDPOINT_REFUSED_EVENTS;
+  return { status, count: count + 1, event_ids, is_rejecting: is_rejecting || (is_enough && is_several) };
 }
 
 /** A probe after which the endpoint stays backed off. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import type { Verdict } from './endpoint.ts';
+import type { Verdict } from '../webhook/retry.ts';
 import type { DueRecord } from './store.ts';
 import type { DeliveryWindow } from './window.ts';
 

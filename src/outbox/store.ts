@@ -122,6 +122,8 @@ export interface DeliveryStore<Loaded extends LoadedRecord = LoadedRecord> {
    * recorded before, or its record is no longer pending.
    */
   record(outcome: AttemptOutcome): Promise<void>;
+  /** The dispatcher holds a record no more, and takes it from a read again. For an engine that notes what it gave out. */
+  release?(id: number): void;
   /** Sets the listener, which is called after every commit that added records. */
   onRecordsAdded(listener: RecordsListener): void;
 }

@@ -1,3 +1,4 @@
+import { RETRIES_WAITING_MAX, RETRIES_WAITING_MAX_BYTES } from '../contract/defaults.ts';
 import type { DeliveryStore, DueRecord } from './store.ts';
 
 /** Records in memory that wait for their first attempt: enough to keep every connection busy, whatever the backlog. */
@@ -6,8 +7,23 @@ const WINDOW_BYTES = 4 * 1024 * 1024;
 /** Records per read: while a larger read is unpacked, attempts that have ended would wait. */
 const READ_RECORDS = 128;
 /** Retries per read. */
-const RETRY_RECORDS = 64;
+const RETRY_RECORDS = RETRIES_WAITING_MAX;
 const FOREVER = Number.POSITIVE_INFINITY;
+
+/** Those that a window informs. */
+export interface WindowEvents {
+  /** Untried records were added or read. */
+  onUntried: () => void;
+  /** A record has left the window: its outcome is recorded, or its retry is the store's alone. */
+  onReleased: (id: number) => void;
+}
+
+/** A retry that waits in memory. */
+interface Kept {
+  record: DueRecord;
+  due_ms: number;
+  is_due: boolean;
+}
 
 /**
  * The part of an endpoint's backlog that is in memory: a bounded window over the store's rows, which are the truth.
@@ -17,14 +33,15 @@ const FOREVER = Number.POSITIVE_INFINITY;
  * | State | Entered by | Left by |
  * |---|---|---|
  * | untried | `add`, `refill`, `readUntried` | `takeUntried` |
- * | retry | `refill` | `takeRetry`, or `releaseRetries` (back to the store) |
- * | in flight | the above and `takeProbe` | `release`, once its outcome is on disk |
+ * | in flight | `takeUntried`, `takeRetry`, `takeOverdue`, `takeProbe` | `keep` or `release`, once its outcome is on disk |
+ * | waiting | `keep` | `noteDue`, or `releaseRetries` (back to the store) |
+ * | retry | `noteDue`, `refill` | `takeRetry`, `takeOverdue`, or `releaseRetries` (back to the store) |
  *
- * A retry counts as in flight from the moment it is read. Records in flight are not taken from the store again.
+ * All but the untried are held: they are not taken from the store again until they are released.
  */
 export class DeliveryWindow {
   readonly #store: DeliveryStore;
-  readonly #onUntried: () => void;
+  readonly #events: WindowEvents;
   /** Never tried, in commit order. `#last_read_id` is the last record that was put there. */
   #untried: DueRecord[] = [];
   #untried_bytes = 0;
@@ -38,12 +55,14 @@ export class DeliveryWindow {
   #retries: DueRecord[] = [];
   #next_due_ms = 0;
   #next_deadline_ms = 0;
-  readonly #in_flight = new Set<number>();
+  readonly #held = new Set<number>();
+  /** Retries that were not read but kept since their last attempt, until the next one: waiting, or due. */
+  readonly #kept = new Map<number, Kept>();
+  #kept_bytes = 0;
 
-  /** `onUntried` is called after untried records were added or read. */
-  constructor(store: DeliveryStore, onUntried: () => void) {
+  constructor(store: DeliveryStore, events: WindowEvents) {
     this.#store = store;
-    this.#onUntried = onUntried;
+    this.#events = events;
   }
 
   /** Untried records in memory. */
@@ -61,9 +80,9 @@ export class DeliveryWindow {
     return this.#is_behind;
   }
 
-  /** When the first retry in the store is due, in ms of the store's clock; 0 where that is to be read again. */
+  /** When the first retry is due, in ms of the store's clock; 0 where that is to be read again. */
   get next_due_ms(): number {
-    return this.#next_due_ms;
+    return Math.min(this.#next_due_ms, ...[...this.#kept.values()].map(({ due_ms }) => due_ms));
   }
 
   /** Whether new records may be added directly after their commit. */
@@ -86,7 +105,7 @@ export class DeliveryWindow {
       this.#untried.push(record);
       this.#untried_bytes += record.body_bytes;
     }
-    this.#onUntried();
+    this.#events.onUntried();
   }
 
   /** Takes the oldest untried record, or null. */
@@ -94,13 +113,15 @@ export class DeliveryWindow {
     const record = this.#untried.shift() ?? null;
     if (!record) return null;
     this.#untried_bytes -= record.body_bytes;
-    this.#in_flight.add(record.id);
+    this.#held.add(record.id);
     return record;
   }
 
   /** Takes the oldest due retry, or null. */
   takeRetry(): DueRecord | null {
-    return this.#retries.shift() ?? null;
+    const retry = this.#retries.shift() ?? null;
+    if (retry) this.#forgetKept(retry.id);
+    return retry;
   }
 
   /** Takes a record whose window is over, or null: its one last attempt is owed whatever the endpoint's health. */
@@ -114,29 +135,60 @@ export class DeliveryWindow {
 
   /** Takes a record that was tried before, if it may be the endpoint's probe now. */
   takeProbe(record: DueRecord | null): DueRecord | null {
-    if (!record || record.probe_ms > this.#store.now() || this.#in_flight.has(record.id)) return null;
-    this.#in_flight.add(record.id);
+    if (!record || record.probe_ms > this.#store.now() || this.#held.has(record.id)) return null;
+    this.#held.add(record.id);
     return record;
   }
 
   /** The record in the store that may be the probe first, or null. Rejects while the store is out of order. */
   probeCandidate(): Promise<DueRecord | null> {
-    return this.#store.probeCandidate([...this.#in_flight]);
+    return this.#store.probeCandidate([...this.#held]);
   }
 
   /** Lets a record be taken from the store again: its outcome is on disk. */
   release(id: number): void {
-    this.#in_flight.delete(id);
+    this.#held.delete(id);
+    this.#forgetKept(id);
+    this.#events.onReleased(id);
+  }
+
+  /**
+   * Keeps a record whose failed attempt is on disk until `due_ms` of the store's clock, when `noteDue` must be called. False
+   * if there is no room for it: then it is to be released.
+   */
+  keep(record: DueRecord, due_ms: number): boolean {
+    const bytes = this.#kept_bytes + record.body_bytes;
+    if (this.#kept.size >= RETRIES_WAITING_MAX || bytes > RETRIES_WAITING_MAX_BYTES) return false;
+    this.#kept.set(record.id, { record, due_ms, is_due: false });
+    this.#kept_bytes = bytes;
+    return true;
+  }
+
+  /** A record that was kept is due. */
+  noteDue(id: number): void {
+    const kept = this.#kept.get(id);
+    if (!kept || kept.is_due) return;
+    kept.is_due = true;
+    this.#insertRetries([kept.record]);
+  }
+
+  #forgetKept(id: number): void {
+    const kept = this.#kept.get(id);
+    if (!kept) return;
+    this.#kept.delete(id);
+    this.#kept_bytes -= kept.record.body_bytes;
   }
 
   /** Gives back retries that are not overdue: while the endpoint backs off, they may be wanted as its probe. */
   releaseRetries(): void {
     const now_ms = this.#store.now();
-    const released = this.#retries.filter(({ deadline_ms }) => deadline_ms > now_ms);
+    const waiting = [...this.#kept.values()].filter(({ is_due }) => !is_due).map(({ record }) => record);
+    const released = this.#retries.filter(({ deadline_ms }) => deadline_ms > now_ms).concat(waiting);
     if (released.length === 0) return;
-    for (const { id } of released) this.#in_flight.delete(id);
     this.#retries = this.#retries.filter(({ deadline_ms }) => deadline_ms <= now_ms);
+    for (const { id } of released) this.release(id);
     this.#next_due_ms = 0;
+    if (waiting.length > 0) this.#next_deadline_ms = 0;
   }
 
   /** Notes that a record is due again at `due_ms` of the store's clock. */
@@ -153,8 +205,13 @@ export class DeliveryWindow {
   /** Whether there is something to read from the store now. */
   needsRefill(is_healthy: boolean): boolean {
     if (this.#is_behind && this.#isLow()) return true;
-    if (this.#retries.length > 0) return false;
+    if (this.#hasReadRetries()) return false;
     return (is_healthy ? this.#next_due_ms : this.#next_deadline_ms) <= this.#store.now();
+  }
+
+  /** Whether retries that were read are left. Kept ones must not hold up those in the store. */
+  #hasReadRetries(): boolean {
+    return this.#retries.some(({ id }) => !this.#kept.has(id));
   }
 
   #isLow(): boolean {
@@ -205,8 +262,8 @@ export class DeliveryWindow {
 
   /** Reads the retries that are due; of an endpoint that is not healthy, those whose window is over. */
   async #readRetries(is_healthy: boolean): Promise<void> {
-    if (this.#retries.length > 0) return;
-    const limit = RETRY_RECORDS + this.#in_flight.size;
+    if (this.#hasReadRetries()) return;
+    const limit = RETRY_RECORDS + this.#held.size;
     if (is_healthy) {
       if (this.#next_due_ms > this.#store.now()) return;
       this.#next_due_ms = FOREVER;
@@ -226,9 +283,15 @@ export class DeliveryWindow {
   }
 
   #addRetries(records: DueRecord[]): void {
-    const fresh = records.filter(({ id }) => !this.#in_flight.has(id));
-    for (const { id } of fresh) this.#in_flight.add(id);
-    this.#retries.push(...fresh.sort((a, b) => a.id - b.id));
+    // What is due is what the row says: a clock that was set may be ahead of the timer of a kept record.
+    for (const { id } of records) this.noteDue(id);
+    const fresh = records.filter(({ id }) => !this.#held.has(id));
+    for (const { id } of fresh) this.#held.add(id);
+    this.#insertRetries(fresh);
+  }
+
+  #insertRetries(records: DueRecord[]): void {
+    this.#retries = [...this.#retries, ...records].sort((a, b) => a.id - b.id);
   }
 
   /**

@@ -28,7 +28,7 @@ const NOT_FOUND = 404;
 export function initBody(spec: RuntimeSpec, allow_cidrs: string[], egress: WebhookEgress): object {
   const { sandbox_id, team_id, webhook, env, record_key } = spec;
   if (!webhook) return { sandbox_id, team_id, env, record_key };
-  const { url, secret, watch_dir, watch_ignore, events } = webhook;
+  const { url, secret, watch_dir, watch_ignore, events, retry } = webhook;
   const given = {
     url,
     ...(egress === 'manager' ? { egress } : { allow_cidrs }),
@@ -36,6 +36,7 @@ export function initBody(spec: RuntimeSpec, allow_cidrs: string[], egress: Webho
     ...(watch_dir === null ? {} : { watch_dir }),
     ...(watch_ignore.length === 0 ? {} : { watch_ignore }),
     ...(events === null ? {} : { events }),
+    ...(retry === 'transient' ? {} : { retry }),
   };
   return { sandbox_id, team_id, webhook: given, env, record_key };
 }
@@ -54,11 +55,14 @@ export function isSuccess(
   return answer.outcome === 'answered' && answer.status === 200;
 }
 
-/** Throws `daemon_too_old` where the daemon that answers an init is of another major version than this manager. */
-export function checkServed(answer: DaemonResponse): void {
-  const { version } = versionIn(answer);
-  if (version === null || isSameMajor(version, VERSION)) return;
-  throw daemonTooOld(version);
+/**
+ * Throws `daemon_too_old` where the daemon that answers an init is of another major version than this manager, or knows less
+ * than it was told.
+ */
+export function checkServed(answer: DaemonResponse, { webhook }: Pick<RuntimeSpec, 'webhook'>): void {
+  const { version, features } = versionIn(answer);
+  if (version !== null && !isSameMajor(version, VERSION)) throw daemonTooOld(version);
+  if (webhook?.retry === 'any') checkFeature('webhook_retry', version, features);
 }
 
 /** Throws `daemon_too_old` where a daemon does not have a feature, and `unavailable` without an answer. */
@@ -74,6 +78,10 @@ export async function requireFeature(daemon: DaemonAddress, feature: Feature): P
     throw new ApiError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
   }
   const { version, features } = versionIn(answer);
+  checkFeature(feature, version, features);
+}
+
+function checkFeature(feature: Feature, version: string | null, features: unknown[]): void {
   if (!features.includes(feature)) throw daemonTooOld(version ?? 'of before there were any');
 }
 

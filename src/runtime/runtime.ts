@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Metric } from '../base/metrics.ts';
+import type { WebhookRetry } from '../contract/deliveries.ts';
 import type { EventType } from '../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
 import type { Persistence } from '../contract/sandboxes.ts';
@@ -26,6 +27,7 @@ export interface RuntimeWebhook {
   watch_ignore: string[];
   /** The kinds that are sent; null: all of them. */
   events: EventType[] | null;
+  retry: WebhookRetry;
 }
 
 /** The keys and names by which a sandbox's records are authenticated. */

@@ -1,14 +1,20 @@
 import { type Backoff, backoffMs } from '../contract/backoff.ts';
 import {
   BACKOFF_CAP_MS,
+  BACKOFF_FACTOR,
   BACKOFF_FIRST_MS,
   BACKOFF_JITTER,
   ENDPOINT_BACKOFF_CAP_MS,
   RETRY_AFTER_CAP_MS,
 } from '../contract/defaults.ts';
-import type { AttemptError, FinalState } from '../contract/deliveries.ts';
+import type { AttemptError, FinalState, WebhookRetry } from '../contract/deliveries.ts';
 
-const BACKOFF: Backoff = { base_ms: BACKOFF_FIRST_MS, max_ms: BACKOFF_CAP_MS, jitter: BACKOFF_JITTER };
+const BACKOFF: Backoff = {
+  base_ms: BACKOFF_FIRST_MS,
+  factor: BACKOFF_FACTOR,
+  max_ms: BACKOFF_CAP_MS,
+  jitter: BACKOFF_JITTER,
+};
 
 /** The result of one attempt: a status, or the error that prevented one. Exactly one of the two is null. */
 export interface AttemptResult {
@@ -29,13 +35,16 @@ export interface AttemptTimes {
   deadline_ms: number;
 }
 
+/** The status by which a receiver says that it wants no more of an event: it is never tried again. */
+const GONE = 410;
+
 /** The state of a record after an attempt. `due_ms`: its next attempt; `probe_ms`: when it may be the endpoint's probe. */
 export type Decision = { state: FinalState } | { state: 'pending'; due_ms: number; probe_ms: number };
 
 /**
  * Decides a record's state after an attempt. Pure. Source: contract section 3, Success to Window.
  * `failures` counts the failed attempts of this window, this one included; `random` is in [0, 1);
- * `retry_after_ms` is the wait that the receiver asked for, or 0.
+ * `retry_after_ms` is the wait that the receiver asked for, or 0; `retry`: which statuses are tried again.
  */
 export function decide(
   result: AttemptResult,
@@ -43,29 +52,42 @@ export function decide(
   failures: number,
   retry_after_ms: number,
   random: number,
+  retry: WebhookRetry,
 ): Decision {
-  if (result.status !== null && !isRetryable(result.status)) {
-    return { state: isSuccess(result.status) ? 'delivered' : 'failed' };
+  const { status } = result;
+  if (status !== null && isSuccess(status)) return { state: 'delivered' };
+  if (status !== null && !isTransient(status) && (retry === 'transient' || status === GONE)) {
+    return { state: 'failed' };
   }
   // The one last attempt is the one that starts when the window is over.
   if (times.started_ms >= times.deadline_ms) return { state: 'expired' };
+  return { state: 'pending', ...dueTimes(times, failures, retry_after_ms, random) };
+}
+
+/** When a record is due again after a failed attempt, and when it may be the endpoint's probe; see `decide`. Pure. */
+function dueTimes(
+  { ended_ms, deadline_ms }: AttemptTimes,
+  failures: number,
+  retry_after_ms: number,
+  random: number,
+): { due_ms: number; probe_ms: number } {
   const backoff_ms = Math.round(backoffMs(failures, BACKOFF, random));
   const asked_ms = Math.min(retry_after_ms, RETRY_AFTER_CAP_MS);
-  const after = (delay_ms: number) => Math.min(times.ended_ms + delay_ms, times.deadline_ms);
+  const after = (delay_ms: number) => Math.min(ended_ms + delay_ms, deadline_ms);
   return {
-    state: 'pending',
     due_ms: after(Math.max(backoff_ms, asked_ms)),
     probe_ms: after(Math.max(Math.min(backoff_ms, ENDPOINT_BACKOFF_CAP_MS), asked_ms)),
   };
 }
 
-/**
- * The verdict of a result about the endpoint as a whole: `up`, `down`, or `nothing` where it concerns the record alone.
- * Source: contract section 3, Endpoint down.
- */
-export function endpointVerdict(result: AttemptResult): 'up' | 'down' | 'nothing' {
-  if (result.status === null || result.status === 429 || isServerError(result.status)) return 'down';
-  return isSuccess(result.status) ? 'up' : 'nothing';
+/** What a finished attempt says about the endpoint; `refused`: it answers, with a terminal status; `nothing`: 408 and 425. */
+export type Verdict = 'up' | 'down' | 'refused' | 'nothing';
+
+/** The verdict of a result about the endpoint as a whole. Source: contract section 3, Endpoint down, Endpoint that refuses. */
+export function endpointVerdict({ status }: AttemptResult): Verdict {
+  if (status === null || status === 429 || isServerError(status)) return 'down';
+  if (isSuccess(status)) return 'up';
+  return isTransient(status) ? 'nothing' : 'refused';
 }
 
 /** The wait before the endpoint's next probe in ms, after `failed_probes` failures; `random` is in [0, 1). */
@@ -88,7 +110,7 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function isRetryable(status: number): boolean {
+function isTransient(status: number): boolean {
   return status === 408 || status === 425 || status === 429 || isServerError(status);
 }
 

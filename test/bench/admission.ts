@@ -172,6 +172,7 @@ function rowOf(team_id: string, sandbox_id: string): ManagedSandboxRow {
       watch_dir: null,
       watch_ignore: null,
       webhook_events: null,
+      webhook_retry: null,
       env_sealed: null,
       env_names_sealed: null,
     },

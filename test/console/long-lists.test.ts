@@ -48,6 +48,7 @@ async function fillDeliveries({ db }: Database): Promise<void> {
     ...{ sequence: null, endpoint: 'e', url: 'http://127.0.0.1:9/', headers: '{}', signatures: null },
     ...{
       secret_sealed: null,
+      retry: 'transient' as const,
       body: '{}',
       state: n % 100 === 0 ? ('failed' as const) : ('delivered' as const),
     },

@@ -4,6 +4,7 @@ import { type Backoff, backoffMs } from '../../src/contract/backoff.ts';
 
 const backoffs: fc.Arbitrary<Required<Backoff>> = fc.record({
   base_ms: fc.integer({ min: 1, max: 60_000 }),
+  factor: fc.constantFrom(1, 2, 3),
   max_ms: fc.integer({ min: 60_000, max: 3_600_000 }),
   jitter: fc.double({ min: 0, max: 0.9, noNaN: true }),
 });

@@ -60,7 +60,7 @@ const process_view = {
 const sandbox = {
   ...{ sandbox_id: E, team_id: E, state: E, version: E, uptime_ms: 1, watcher: null },
   outbox: { pending: E, delivered: E, failed: E, expired: E, foreign: E, bytes: 1 },
-  endpoint: { healthy: false, next_probe_at: E },
+  endpoint: { health: E, next_probe_at: E, refusals: { status: E, count: E } },
   resource_usage: { cpu_ms: 1, memory_bytes: 1, processes: E },
 };
 

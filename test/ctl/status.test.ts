@@ -18,7 +18,7 @@ const sandbox = {
   version: '0.1.0',
   uptime_ms: 61_000,
   outbox: { pending: 3, delivered: 10, failed: 1, expired: 0, foreign: 2, bytes: 2_048 },
-  endpoint: { healthy: true, next_probe_at: null } as SandboxView['endpoint'],
+  endpoint: { health: 'ok', next_probe_at: null, refusals: null } as SandboxView['endpoint'],
   watcher: {
     ...initialStatus('/w'),
     index_size: 7,
@@ -46,7 +46,7 @@ describe('sandboxctl status', () => {
 state      running for 1 min 1 s
 version    0.1.0
 outbox     3 pending, 10 delivered, 1 failed, 0 expired, 2 foreign; 2.0 KiB to deliver
-endpoint   healthy
+endpoint   ok
 watcher    starting /w, 7 files; compared at intervals
 resources  2 processes, 10.0 MiB, 1.2 s of CPU
 `,
@@ -54,9 +54,16 @@ resources  2 processes, 10.0 MiB, 1.2 s of CPU
   });
 
   it('shows when an endpoint that does not answer is tried next', async () => {
-    sandbox.endpoint = { healthy: false, next_probe_at: '2026-01-01T00:00:00.000Z' };
+    sandbox.endpoint = { health: 'backing_off', next_probe_at: '2026-01-01T00:00:00.000Z', refusals: null };
     const { stdout } = await run(['status', '--url', url]);
     expect(stdout).toContain('endpoint   not answering, next attempt 2026-01-01 00:00:00Z\n');
+  });
+
+  it('names an endpoint that refuses every event, with the status', async () => {
+    const refusals = { status: 401, count: 12 };
+    sandbox.endpoint = { health: 'rejecting', next_probe_at: null, refusals };
+    const { stdout } = await run(['status', '--url', url]);
+    expect(stdout).toContain('endpoint   rejecting, refused the last 12 attempts, with 401\n');
   });
 
   it('says that there is no webhook', async () => {

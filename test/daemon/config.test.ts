@@ -34,6 +34,7 @@ describe('without options', () => {
     expect(config()).toEqual({
       webhook_url: null,
       webhook_secret: '',
+      webhook_retry: 'transient',
       watch_dir: null,
       watch_ignore: [],
       sandbox_id: '',
@@ -67,6 +68,7 @@ describe('without options', () => {
 const OPTIONS: [flag: string, text: string, key: keyof DaemonConfig, value: unknown][] = [
   ['--webhook-url', 'https://Example.test/a b#part', 'webhook_url', 'https://example.test/a%20b'],
   ['--watch-dir', '/work/./space/', 'watch_dir', '/work/space'],
+  ['--webhook-retry', 'any', 'webhook_retry', 'any'],
   ['--watch-ignore', '*.tmp', 'watch_ignore', ['*.tmp']],
   ['--sandbox-id', 'sb-1', 'sandbox_id', 'sb-1'],
   ['--team-id', 'team-1', 'team_id', 'team-1'],

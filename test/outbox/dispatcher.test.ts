@@ -54,7 +54,7 @@ describe('order and concurrency', () => {
       await publish(1);
     }
     expect(new Set(transport.sequences)).toEqual(new Set(range(1, 51)));
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).toBe('ok');
   });
 
   it('leaves half of the connections to new records when many retries are due at once', async () => {
@@ -169,6 +169,29 @@ describe('retries', () => {
       expect(state(event_id)).toBe('failed');
     },
   );
+
+  it.each([301, 401, 404])(
+    'are made after %i where any status is tried again, within the window',
+    async (status) => {
+      const { clock, transport, publish, state } = await deliver(
+        ({ sequence, attempt }) => (sequence === 1 && attempt > 2 ? 200 : status),
+        { retry: 'any', window_ms: HOUR_MS },
+      );
+      const [first = '', second = ''] = await publish(2);
+      await clock.advance(2 * HOUR_MS);
+      expect(transport.timesOf(1)).toEqual([0, 500, 1_500]);
+      expect(transport.timesOf(2).at(-1)).toBe(HOUR_MS);
+      expect([state(first), state(second)]).toEqual(['delivered', 'expired']);
+    },
+  );
+
+  it('are never made after 410', async () => {
+    const { clock, transport, publish, state } = await deliver(() => 410, { retry: 'any' });
+    const [event_id = ''] = await publish(1);
+    await clock.advance(HOUR_MS);
+    expect(transport.sent).toHaveLength(1);
+    expect(state(event_id)).toBe('failed');
+  });
 
   it('of a replayed record go on counting attempts and start its window and backoff anew', async () => {
     const { clock, store, transport, publish, state, dispatcher } = await deliver(

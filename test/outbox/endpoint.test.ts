@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { ENDPOINT_FAILURES } from '../../src/contract/defaults.ts';
-import { Endpoint, type Verdict } from '../../src/outbox/endpoint.ts';
-import { endpointBackoffMs } from '../../src/webhook/retry.ts';
+import { Endpoint } from '../../src/outbox/endpoint.ts';
+import { endpointBackoffMs, type Verdict } from '../../src/webhook/retry.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { deliver } from '../support/outbox/delivery.ts';
 import type { Answer } from '../support/scripted-transport.ts';
 
 const RANDOM = 0.5;
+const EVENT = { event_id: 'evt_1' };
 const stepMs = (failed_probes: number) => endpointBackoffMs(failed_probes, RANDOM);
 
 /** An endpoint whose probes end, one after the other, as `ends` says; the next one does not end. */
@@ -20,7 +21,7 @@ function endpointWith(ends: (Verdict | Error)[] = []) {
     const end = left.shift();
     if (end === undefined) return new Promise(() => {});
     if (end instanceof Error) throw end;
-    endpoint.observe(end);
+    endpoint.observe(end, EVENT, null);
     return end;
   };
   const onHealthy = () => {
@@ -33,7 +34,7 @@ function endpointWith(ends: (Verdict | Error)[] = []) {
     probed_ms,
     recoveries: () => recoveries,
     backOff() {
-      for (let n = 0; n < ENDPOINT_FAILURES; n++) endpoint.observe('down');
+      for (let n = 0; n < ENDPOINT_FAILURES; n++) endpoint.observe('down', EVENT, null);
     },
     pass: (by_ms: number) => clock.advance(by_ms),
   };
@@ -47,23 +48,23 @@ describe('the endpoint', () => {
   ])('backs off at the third failed attempt in a row (%s)', async (_, answer) => {
     const { transport, publish, dispatcher } = await deliver(() => answer, { concurrency: 1 });
     await publish(2);
-    expect(dispatcher.endpointHealth()).toEqual({ healthy: true, next_probe_at: null });
+    expect(dispatcher.endpointHealth()).toEqual({ health: 'ok', next_probe_at: null, refusals: null });
     await publish(10);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     expect(transport.sent).toHaveLength(3);
   });
 
-  it.each([408, 425, 400, 301])('is not said to be down by %i, and neither up', async (status) => {
+  it.each([408, 425, 400, 301])('is not down by %i, and not up either', async (status) => {
     const { transport, publish, dispatcher } = await deliver(
       ({ sequence }) => (sequence <= 10 || sequence === 12 ? status : 503),
       { concurrency: 1 },
     );
     await publish(10);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).not.toBe('backing_off');
     await publish(3);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).not.toBe('backing_off');
     await publish(1);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     expect(transport.sent).toHaveLength(14);
   });
 
@@ -72,7 +73,7 @@ describe('the endpoint', () => {
       concurrency: 1,
     });
     await publish(60);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).toBe('ok');
   });
 
   it('counts attempts in the order in which they end', async () => {
@@ -86,7 +87,7 @@ describe('the endpoint', () => {
     await publish(4);
     // They end 10 ms: 2, 15 ms: 1 (a success), 15 ms: 3, 20 ms: 4.
     await clock.advance(30);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).toBe('ok');
   });
 
   it('is not backed off longer by attempts that were under way when it began', async () => {
@@ -108,9 +109,9 @@ describe('the endpoint', () => {
     await publish(30);
     await clock.advance(3_499);
     const down = transport.sent.length;
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     await clock.advance(5);
-    expect(dispatcher.endpointHealth()).toEqual({ healthy: true, next_probe_at: null });
+    expect(dispatcher.endpointHealth()).toEqual({ health: 'ok', next_probe_at: null, refusals: null });
     expect(transport.sent.length).toBeGreaterThan(down + 20);
     await clock.advance(10_000);
     expect(store.rows.counts()).toMatchObject({ pending: 0, delivered: 30 });
@@ -122,9 +123,9 @@ describe('the endpoint', () => {
       { concurrency: 4 },
     );
     await publish(4);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     await clock.advance(101);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).toBe('ok');
   });
 
   it('leaves a record its own backoff when the endpoint is up again', async () => {
@@ -149,13 +150,80 @@ describe('the endpoint', () => {
   });
 });
 
+describe('an endpoint that refuses', () => {
+  it.each([401, 410, 301, 600])(
+    'is rejecting after five attempts with %i, and sent on at full speed',
+    async (status) => {
+      const { transport, publish, dispatcher, clock } = await deliver(
+        ({ sequence }) => (sequence <= 40 ? { status, after_ms: 100 } : 200),
+        { concurrency: 4 },
+      );
+      await publish(40);
+      await clock.advance(199);
+      expect(dispatcher.endpointHealth().health).toBe('ok');
+      await clock.advance(801);
+      expect(transport.sent).toHaveLength(40);
+      const refusals = { status, count: 40 };
+      expect(dispatcher.endpointHealth()).toEqual({ health: 'rejecting', next_probe_at: null, refusals });
+      await publish(1);
+      expect(dispatcher.endpointHealth()).toEqual({ health: 'ok', next_probe_at: null, refusals: null });
+    },
+  );
+
+  it.each<[string, Answer]>([
+    ['a success', 200],
+    ['503', 503],
+    ['408', 408],
+    ['no answer', 'connect'],
+  ])('is not rejecting with %s among the last five attempts', async (_, answer) => {
+    const { publish, dispatcher } = await deliver(({ sequence }) => (sequence % 5 === 0 ? answer : 401), {
+      concurrency: 1,
+    });
+    for (let published = 0; published < 40; published++) {
+      await publish(1);
+      expect(dispatcher.endpointHealth().health).not.toBe('rejecting');
+    }
+  });
+
+  it('is not rejecting for what it says of one event, and stays it once it was said of several', () => {
+    const { endpoint } = endpointWith();
+    const refuse = (event_id: string) => endpoint.observe('refused', { event_id }, 401);
+    for (let n = 0; n < 20; n++) refuse('evt_1');
+    expect(endpoint.view().health).toBe('ok');
+    refuse('evt_2');
+    expect(endpoint.view()).toMatchObject({ health: 'rejecting', refusals: { status: 401, count: 21 } });
+    for (let n = 0; n < 20; n++) refuse('evt_2');
+    expect(endpoint.view().health).toBe('rejecting');
+    endpoint.observe('down', EVENT, null);
+    expect(endpoint.view()).toEqual({ health: 'ok', next_probe_at: null, refusals: null });
+  });
+
+  it('leaves its backoff when it is rejecting', async () => {
+    const { clock, transport, publish, dispatcher } = await deliver(
+      ({ at_ms }) => (at_ms === 0 ? 503 : 403),
+      { concurrency: 1 },
+    );
+    await publish(40);
+    await clock.advance(2_499);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
+    expect(transport.sent).toHaveLength(3 + 4);
+    await clock.advance(1);
+    expect(dispatcher.endpointHealth().health).toBe('rejecting');
+    expect(transport.sent).toHaveLength(3 + 40);
+  });
+});
+
 describe('an endpoint by itself', () => {
   it('is backed off after three consecutive failures, not before', () => {
     const { endpoint } = endpointWith();
     for (const verdict of ['down', 'down', 'up', 'down', 'nothing', 'down'] as const)
-      endpoint.observe(verdict);
-    expect([endpoint.is_healthy, endpoint.next_probe_at, endpoint.next_probe_ms]).toEqual([true, null, 0]);
-    endpoint.observe('down');
+      endpoint.observe(verdict, EVENT, null);
+    expect([endpoint.is_healthy, endpoint.view().next_probe_at, endpoint.next_probe_ms]).toEqual([
+      true,
+      null,
+      0,
+    ]);
+    endpoint.observe('down', EVENT, null);
     expect(endpoint.is_healthy).toBe(false);
     endpoint.stop();
   });
@@ -164,9 +232,9 @@ describe('an endpoint by itself', () => {
     const { endpoint, clock, backOff, pass } = endpointWith();
     backOff();
     expect(endpoint.next_probe_ms).toBe(clock.monotonicMs() + stepMs(0));
-    expect(endpoint.next_probe_at).toBe(new Date(clock.wallMs() + stepMs(0)).toISOString());
+    expect(endpoint.view().next_probe_at).toBe(new Date(clock.wallMs() + stepMs(0)).toISOString());
     await pass(stepMs(0));
-    expect([endpoint.next_probe_at, endpoint.next_probe_ms]).toEqual([null, 0]);
+    expect([endpoint.view().next_probe_at, endpoint.next_probe_ms]).toEqual([null, 0]);
     endpoint.stop();
   });
 
@@ -209,7 +277,7 @@ describe('an endpoint by itself', () => {
     expect([by_probe.endpoint.is_healthy, by_probe.recoveries()]).toEqual([true, 1]);
     const by_attempt = endpointWith();
     by_attempt.backOff();
-    by_attempt.endpoint.observe('up');
+    by_attempt.endpoint.observe('up', EVENT, null);
     expect([by_attempt.endpoint.is_healthy, by_attempt.recoveries()]).toEqual([true, 1]);
     for (const { pass, probed_ms, clock } of [by_probe, by_attempt]) {
       const before = probed_ms.length;

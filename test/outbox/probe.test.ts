@@ -43,7 +43,7 @@ describe('the endpoint', () => {
     );
     await publish(1);
     await clock.advance(HOUR_MS);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     const times = transport.timesOf(1);
     const gap = (n: number) => (times[n] as number) - (times[n - 1] as number);
     expect([gap(8), gap(9), gap(10), gap(11)]).toEqual([30_000, 30_000, 30_000, 30_000]);
@@ -57,11 +57,11 @@ describe('the endpoint', () => {
     );
     await publish(3);
     await clock.advance(60_000);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     const at_ms = clock.monotonicMs();
     await publish(1);
     expect(transport.timesOf(4)).toEqual([at_ms]);
-    expect(dispatcher.endpointHealth().healthy).toBe(true);
+    expect(dispatcher.endpointHealth().health).toBe('ok');
   });
 
   it('is probed at once with what is replayed after a probe found nothing to send', async () => {
@@ -71,7 +71,7 @@ describe('the endpoint', () => {
     );
     const event_ids = await publish(3);
     await clock.advance(60_000);
-    expect(dispatcher.endpointHealth().healthy).toBe(false);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
     const before = transport.sent.length;
     store.replay(...event_ids);
     dispatcher.refresh();

@@ -75,14 +75,71 @@ describe('retries', () => {
     expect(transport.sent).toHaveLength(230);
   });
 
+  it('wait in memory for their time, 64 at most, and cost no read of the store', async () => {
+    const { clock, store, transport, publish } = await deliver(inTurn(408, 408, 200));
+    await publish(64);
+    const { due } = store.reads;
+    await clock.advance(60_000);
+    expect(store.reads.due).toBe(due);
+    expect(transport.sent.map(({ attempt }) => attempt)).toEqual(
+      [1, 2, 3].flatMap((attempt) => Array(64).fill(attempt)),
+    );
+    await publish(65);
+    await clock.advance(60_000);
+    expect(store.reads.due).toBeGreaterThan(due);
+    expect(store.rows.counts()).toMatchObject({ delivered: 129, pending: 0 });
+  });
+
+  it('wait in memory with a mebibyte of bodies at most', async () => {
+    const { clock, store } = await deliver(inTurn(408, 200));
+    const payload = JSON.stringify({ text: 'x'.repeat(600_000) });
+    store.append(draft(payload));
+    await clock.advance(100);
+    const { due } = store.reads;
+    store.append(draft(payload));
+    await clock.advance(10_000);
+    expect(store.reads.due).toBeGreaterThan(due);
+    expect(store.rows.counts()).toMatchObject({ delivered: 2, pending: 0 });
+  });
+
+  it('go back to the store when the endpoint backs off, and end with a stop', async () => {
+    const { clock, publish, dispatcher, transport } = await deliver(
+      ({ sequence, attempt }) => (sequence <= 3 && attempt === 1 ? 408 : 503),
+      { concurrency: 3 },
+    );
+    await publish(3);
+    // One for each that waits, and one for the endpoint's deadlines.
+    expect(clock.timers).toBeGreaterThanOrEqual(3);
+    await publish(3);
+    expect(dispatcher.endpointHealth().health).toBe('backing_off');
+    await clock.advance(600);
+    // One probe, although six are due.
+    expect(transport.sent).toHaveLength(7);
+    await dispatcher.stop();
+    expect(clock.timers).toBe(0);
+  });
+
+  it('of records that wait are due when the store says so, whatever their timers say', async () => {
+    const { clock, store, transport, publish, dispatcher } = await deliver(inTurn(408, 200));
+    await publish(1);
+    dispatcher.refresh();
+    await clock.advance(100);
+    expect(transport.sent).toHaveLength(1);
+    const { backlog } = store.rows;
+    backlog.due = () => ({ records: [backlog.probeCandidate([]) as never], next_due_ms: null });
+    dispatcher.refresh();
+    await clock.advance(0);
+    expect(transport.timesOf(1)).toEqual([0, 100]);
+  });
+
   it('go on after the store was out of order when they were due', async () => {
     const { clock, store, transport, publish } = await deliver(inTurn(408, 200));
-    await publish(1);
+    await publish(65);
     store.is_out_of_order = true;
     await clock.advance(5_000);
-    expect(transport.sent).toHaveLength(1);
+    expect(transport.sent).toHaveLength(65 + 64);
     store.is_out_of_order = false;
     await clock.advance(2_000);
-    expect(transport.sent).toHaveLength(2);
+    expect(transport.sent).toHaveLength(2 * 65);
   });
 });

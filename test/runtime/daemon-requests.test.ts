@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { VERSION } from '../../src/base/version.ts';
+import type { WebhookRetry } from '../../src/contract/deliveries.ts';
 import {
   checkServed,
   daemonError,
@@ -22,14 +23,20 @@ describe('the body of an init', () => {
     expect(initBody(given, ['10.0.0.0/8'], 'direct')).toEqual({
       ...{ sandbox_id: 'sbx-1', team_id: given.team_id, env: given.env, record_key: given.record_key },
     });
-    const none = { secret: '', watch_dir: null, watch_ignore: [], events: null };
+    const none = {
+      secret: '',
+      watch_dir: null,
+      watch_ignore: [] as string[],
+      events: null,
+      retry: 'transient' as const,
+    };
     const webhook = { url: 'http://consumer.invalid/', ...none };
     expect(initBody({ ...given, webhook }, ['10.0.0.0/8'], 'direct')).toEqual({
       ...{ sandbox_id: 'sbx-1', team_id: given.team_id, env: given.env, record_key: given.record_key },
       webhook: { url: webhook.url, allow_cidrs: ['10.0.0.0/8'] },
     });
     const watch = { watch_dir: '/work', watch_ignore: ['*.log'], events: ['agent.event' as const] };
-    const full = { ...webhook, secret: 'of this test', ...watch };
+    const full = { ...webhook, secret: 'of this test', ...watch, retry: 'any' } as const;
     expect(initBody({ ...given, webhook: full }, [], 'direct')).toMatchObject({
       webhook: { ...full, allow_cidrs: [] },
     });
@@ -49,17 +56,31 @@ async function answering(data: unknown): Promise<string> {
   return socket;
 }
 
+const specWith = (retry: WebhookRetry) => {
+  const limits = { secret: '', watch_dir: null, watch_ignore: [], events: null, retry };
+  return spec('sbx-1', { webhook: { url: 'http://consumer.invalid/', ...limits } });
+};
+
 describe('a daemon of another version', () => {
   const initialised = (data: unknown) => ({ outcome: 'answered', status: 200, data, error: null }) as const;
   const [major] = VERSION.split('.');
 
   it.each([`${major}.0.0`, `${major}.999.1-rc.1`, undefined, 7, 'none'])('%s is served', (version) => {
-    expect(() => checkServed(initialised({ version, features: ['of later'] }))).not.toThrow();
+    expect(() => checkServed(initialised({ version, features: ['of later'] }), spec('sbx-1'))).not.toThrow();
+  });
+
+  it('is not served where it would ignore what its webhook retries', () => {
+    const given = specWith('any');
+    const version = `${major}.0.0`;
+    const asked = (features: string[]) => () => checkServed(initialised({ version, features }), given);
+    expect(asked(['webhook_retry'])).not.toThrow();
+    expect(asked([])).toThrow(expect.objectContaining({ code: 'daemon_too_old' }));
+    expect(() => checkServed(initialised({ version, features: [] }), specWith('transient'))).not.toThrow();
   });
 
   it('is not served where its major number is another, with both versions by name', () => {
     for (const data of [{ version: '77.1.2' }, { version: '77.1.2', features: null, more: 1 }]) {
-      expect(() => checkServed(initialised(data))).toThrow(
+      expect(() => checkServed(initialised(data), spec('sbx-1'))).toThrow(
         expect.objectContaining({
           code: 'daemon_too_old',
           message: expect.stringMatching(`77.1.2.*${VERSION}`),

@@ -4,23 +4,29 @@ import { describe, expect, it } from 'vitest';
 import type { AttemptError } from '../../src/contract/deliveries.ts';
 import {
   type AttemptResult,
-  decide,
+  type AttemptTimes,
+  decide as decideAs,
   endpointBackoffMs,
   endpointVerdict,
   retryAfterMs,
+  type Verdict,
 } from '../../src/webhook/retry.ts';
 
 interface Row {
   status?: number;
   error?: AttemptError;
   decision: 'delivered' | 'failed' | 'retry';
-  endpoint: 'up' | 'down' | 'nothing';
+  endpoint: Verdict;
 }
 
 const rows: Row[] = JSON.parse(
   readFileSync(new URL('../../fixtures/responses.json', import.meta.url), 'utf8'),
 );
 const retried = rows.filter(({ decision }) => decision === 'retry');
+
+/** With the classes of the specification. */
+const decide = (...given: [AttemptResult, AttemptTimes, number, number, number]) =>
+  decideAs(...given, 'transient');
 
 const HOUR_MS = 60 * 60 * 1000;
 /** The middle of the jitter. */
@@ -57,6 +63,14 @@ describe.each(rows)('$status$error', (row) => {
     const last = { started_ms: HOUR_MS, ended_ms: HOUR_MS + 10, deadline_ms: HOUR_MS };
     const { state } = decide(result(row), last, 9, 3_000, MIDDLE);
     expect(state).toBe(row.decision === 'retry' ? 'expired' : row.decision);
+  });
+});
+
+describe('with every status tried again', () => {
+  it.each(rows)('$status$error is final only if it is a success or 410', (row) => {
+    const { state } = decideAs(result(row), times(1_000, HOUR_MS), 1, 0, MIDDLE, 'any');
+    const is_final = row.decision === 'delivered' || row.status === 410;
+    expect(state).toBe(is_final ? row.decision : 'pending');
   });
 });
 

@@ -307,8 +307,14 @@ export interface components {
             bytes: number;
         };
         EndpointHealth: {
-            healthy: boolean;
+            /** @enum {unknown} */
+            health: "ok" | "backing_off" | "rejecting";
             next_probe_at: string | null;
+            refusals: components["schemas"]["EndpointRefusals"] | null;
+        };
+        EndpointRefusals: {
+            status: number;
+            count: number;
         };
         WatcherState: {
             watch_dir: string;
@@ -372,10 +378,13 @@ export interface components {
             watch_ignore?: string[];
             /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
             events?: components["schemas"]["EventType"][];
+            retry?: components["schemas"]["WebhookRetry"];
             allow_cidrs?: string[];
             /** @enum {unknown} */
             egress?: "direct" | "manager";
         };
+        /** @enum {unknown} */
+        WebhookRetry: "transient" | "any";
         InitialisedResponse: {
             /** @constant */
             success: true;

@@ -268,9 +268,12 @@ export interface components {
             watch_ignore?: string[];
             /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
             events?: components["schemas"]["EventType"][];
+            retry?: components["schemas"]["WebhookRetry"];
         };
         /** @enum {unknown} */
         EventType: "sandbox.ready" | "sandbox.paused" | "sandbox.resumed" | "sandbox.killed" | "sandbox.deleted" | "process.started" | "process.exited" | "process.crashed" | "file.modified" | "agent.event";
+        /** @enum {unknown} */
+        WebhookRetry: "transient" | "any";
         ResourcesRequest: {
             /** @description a size like 128Mi or 1Gi, from 128Mi to 2048Ti */
             memory?: string;
@@ -385,6 +388,7 @@ export interface components {
             watch_ignore: string[];
             /** @description a list of at least one, none of them twice, of sandbox.ready, sandbox.paused, sandbox.resumed, sandbox.killed, sandbox.deleted, process.started, process.exited, process.crashed, file.modified, agent.event */
             events: components["schemas"]["EventType"][];
+            retry: components["schemas"]["WebhookRetry"];
             has_secret: boolean;
         };
         SandboxResponse: {

@@ -158,6 +158,7 @@ const FIGURES: readonly [name: string, text: string, show: (value: number) => st
   ['outbox_oldest_pending_seconds', 'the oldest waits', (value) => duration(value * 1_000)],
   ['endpoints_owned', 'endpoints here', count],
   ['endpoints_backing_off', 'in backoff', count],
+  ['endpoints_rejecting', 'rejecting', count],
 ];
 
 function Outbox({ rates: { latest } }: { rates: Rates }) {

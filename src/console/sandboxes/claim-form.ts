@@ -11,6 +11,8 @@ export interface ClaimForm {
   watch_dir: string;
   watch_ignore: string;
   events: readonly EventType[];
+  /** Whether every status but 2xx and 410 is tried again. */
+  retries_any: boolean;
   metadata: string;
   env_vars: string;
   ttl: string;
@@ -34,6 +36,7 @@ export const EMPTY_CLAIM: ClaimForm = {
   watch_dir: '',
   watch_ignore: '',
   events: EVENT_TYPES,
+  retries_any: false,
   metadata: '',
   env_vars: '',
   ttl: '',
@@ -116,7 +119,7 @@ export function claimOf(form: ClaimForm): { body: ClaimBody; faults: Faults } {
 
 function webhookOf(form: ClaimForm, faults: Faults) {
   const url = form.webhook_url.trim();
-  const { webhook_secret: secret, watch_dir, watch_ignore, events } = form;
+  const { webhook_secret: secret, watch_dir, watch_ignore, events, retries_any } = form;
   if (url === '') {
     if (secret !== '' || watch_dir !== '' || watch_ignore.trim() !== '')
       faults.webhook_url = 'is required for these';
@@ -140,6 +143,7 @@ function webhookOf(form: ClaimForm, faults: Faults) {
       ...(watch_dir === '' ? {} : { watch_dir }),
       ...(globs.length === 0 ? {} : { watch_ignore: globs }),
       ...(events.length === EVENT_TYPES.length ? {} : { events: [...events] }),
+      ...(retries_any ? { retry: 'any' as const } : {}),
     },
   };
 }

@@ -110,7 +110,7 @@ export function Lifetime({ form, set, faults }: PartProps) {
 
 /** Where its events go, and which. */
 export function Webhook({ form, set, faults }: PartProps) {
-  const { webhook_url, webhook_secret, watch_dir, watch_ignore, events } = form;
+  const { webhook_url, webhook_secret, watch_dir, watch_ignore, events, retries_any } = form;
   const toggle = (type: string, is_sent: boolean) =>
     set({ events: EVENT_TYPES.filter((each) => (each === type ? is_sent : events.includes(each))) });
   return (
@@ -167,6 +167,11 @@ export function Webhook({ form, set, faults }: PartProps) {
             </div>
             {faults.events && <span class="wrong">{faults.events}</span>}
           </fieldset>
+          <Check
+            label="Try again whatever the webhook refuses, except with 410"
+            checked={retries_any}
+            onChange={(value) => set({ retries_any: value })}
+          />
         </>
       )}
     </>

@@ -60,8 +60,15 @@ function View({ view }: { view: SandboxView }) {
               'Endpoint',
               endpoint === null ? (
                 'no webhook is configured'
-              ) : endpoint.healthy ? (
-                <Badge key="endpoint" tone="good" text="healthy" />
+              ) : endpoint.refusals ? (
+                <span key="endpoint" class="actions">
+                  <Badge tone="bad" text="rejecting" />
+                  <span>
+                    the last {count(endpoint.refusals.count)} attempts, with {endpoint.refusals.status}
+                  </span>
+                </span>
+              ) : endpoint.health === 'ok' ? (
+                <Badge key="endpoint" tone="good" text="ok" />
               ) : (
                 <span key="endpoint" class="actions">
                   <Badge tone="bad" text="in backoff" />

@@ -104,6 +104,7 @@ function Webhook({ sandbox: { webhook } }: { sandbox: ManagedSandbox }) {
             webhook.watch_ignore.length === 0
               ? null
               : ['But not', <code key="ignore">{webhook.watch_ignore.join(', ')}</code>],
+            ['Retries', webhook.retry === 'any' ? 'every status but 2xx and 410' : '408, 425, 429 and 5xx'],
             ['Kinds', <code key="kinds">{webhook.events.join(', ')}</code>],
           ]}
         />

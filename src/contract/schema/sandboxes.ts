@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { DELIVERY_STATES } from '../deliveries.ts';
+import { ENDPOINT_HEALTHS } from '../sandboxes.ts';
 import { ResourceUsageData } from './events.ts';
 import { namedObject, OptionalTime, orNull } from './field.ts';
 import { integerFrom } from './query.ts';
@@ -31,6 +32,12 @@ const Watcher = namedObject('WatcherState', {
   degraded: orNull(Text),
 });
 
+const Endpoint = namedObject('EndpointHealth', {
+  health: Type.Enum(ENDPOINT_HEALTHS),
+  next_probe_at: OptionalTime,
+  refusals: orNull(namedObject('EndpointRefusals', { status: Type.Integer(), count: Whole })),
+});
+
 /** The sandbox as its daemon shows it. */
 export const SandboxViewData = namedObject('SandboxView', {
   sandbox_id: Text,
@@ -39,7 +46,7 @@ export const SandboxViewData = namedObject('SandboxView', {
   version: Text,
   uptime_ms: Whole,
   outbox: Outbox,
-  endpoint: orNull(namedObject('EndpointHealth', { healthy: Type.Boolean(), next_probe_at: OptionalTime })),
+  endpoint: orNull(Endpoint),
   watcher: orNull(Watcher),
   resource_usage: ResourceUsageData,
 });

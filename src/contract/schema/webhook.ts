@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { WEBHOOK_RETRIES } from '../deliveries.ts';
 import { EVENT_TYPES } from '../events.ts';
 
 /** Schemas of what a webhook is limited to, as a claim and an init take them. Contract sections 4 and 7. */
@@ -14,6 +15,9 @@ export const WatchIgnore = Type.Array(
     description: `a list of at most ${GLOBS_MAX} globs of 1 to ${GLOB_MAX_LENGTH} characters`,
   },
 );
+
+/** Which refused attempts are made again. */
+export const RetryClass = Type.Enum(WEBHOOK_RETRIES, { title: 'WebhookRetry' });
 
 /** The kinds of events that a webhook is sent. */
 export const SentKinds = Type.Array(Type.Enum(EVENT_TYPES, { title: 'EventType' }), {

@@ -13,6 +13,7 @@ export interface WebhookOptions {
   webhookSecretFile?: string | undefined;
   watchDir?: string | undefined;
   watchIgnore?: string[] | undefined;
+  webhookRetry?: string | undefined;
   /** The kinds of events that are sent. */
   event?: string[] | undefined;
 }
@@ -77,16 +78,24 @@ function claimBody(options: ClaimOptions) {
 
 /** The webhook as the manager takes it, its secret read from its file; undefined where none is given. Throws `Failure`. */
 export function webhookOf(options: WebhookOptions) {
-  const { webhookUrl: url, webhookSecretFile, watchDir: watch_dir, watchIgnore, event } = options;
+  const {
+    webhookUrl: url,
+    webhookSecretFile,
+    watchDir: watch_dir,
+    watchIgnore,
+    event,
+    webhookRetry,
+  } = options;
   if (url !== undefined) {
     const secret = webhookSecretFile === undefined ? undefined : readSecretFile(webhookSecretFile);
-    return { url, secret, watch_dir, watch_ignore: watchIgnore, events: event };
+    return { url, secret, watch_dir, watch_ignore: watchIgnore, events: event, retry: webhookRetry };
   }
   const extra = Object.entries({
     '--webhook-secret-file': webhookSecretFile,
     '--watch-dir': watch_dir,
     '--watch-ignore': watchIgnore,
     '--event': event,
+    '--webhook-retry': webhookRetry,
   }).find(([, value]) => value !== undefined);
   if (extra) throw new Failure(EXIT.usage, `${extra[0]} needs --webhook-url`);
   return undefined;

@@ -35,6 +35,7 @@ async function printSandbox({ out, json }: ManagerContext, sandbox: ManagedSandb
     ],
     ['webhook', webhook && `${webhook.url}${webhook.has_secret ? ', signed' : ', not signed'}`],
     ['sends', webhook && webhook.events.length < EVENT_TYPES.length ? webhook.events.join(' ') : null],
+    ['retries', webhook?.retry === 'any' ? 'every status but 2xx and 410' : null],
     ['watches', webhook?.watch_dir ?? null],
     ['ignores', webhook?.watch_ignore.join(' ') || null],
     ['environment', env_names.length === 0 ? null : env_names.join(' ')],

@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import { PAUSE_FLUSH_MS } from '../../contract/defaults.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
+import type { EndpointView, SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
@@ -167,14 +167,13 @@ export class ApiContext {
     const { core, uptimeMs } = this.#parts;
     const supervisor = this.#sandbox?.supervisor;
     // Nothing else is known of an endpoint before its dispatcher exists.
-    const unknown = config.webhook_url === null ? null : { healthy: true, next_probe_at: null };
     return {
       ...core.identity,
       state: state === 'starting' ? 'running' : state,
       version: VERSION,
       uptime_ms: uptimeMs(),
       outbox: store.counts(),
-      endpoint: dispatcher?.endpointHealth() ?? unknown,
+      endpoint: dispatcher?.endpointHealth() ?? (config.webhook_url === null ? null : UNTRIED),
       watcher: watcher?.status() ?? null,
       resource_usage: (await supervisor?.usage()) ?? { cpu_ms: 0, memory_bytes: 0, processes: 0 },
     };
@@ -190,6 +189,9 @@ export class ApiContext {
     return this.#parts.core.damages;
   }
 }
+
+/** An endpoint before its dispatcher exists. */
+const UNTRIED: EndpointView = { health: 'ok', next_probe_at: null, refusals: null };
 
 function awaitingInit(): ApiError {
   return new ApiError('conflict', 'The sandbox has not been initialised: POST /api/v1/sandbox/init first.');

@@ -4,7 +4,7 @@ import { gauge, labelledCounter, labelledGauge, type Metric } from '../../base/m
 import { VERSION } from '../../base/version.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
 import { PROCESS_STATES } from '../../contract/processes.ts';
-import type { SandboxState } from '../../contract/sandboxes.ts';
+import type { EndpointView, SandboxState } from '../../contract/sandboxes.ts';
 import { FEATURES } from '../../contract/versions.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
@@ -85,8 +85,11 @@ export function readiness({ state, outbox_trouble, outbox_damages, watcher, disp
 
 function endpointDegraded(dispatcher: HealthContext['dispatcher']): string | null {
   if (dispatcher === null) return null;
-  const { healthy, next_probe_at } = dispatcher.endpointHealth();
-  if (healthy) return null;
+  const { health, next_probe_at, refusals } = dispatcher.endpointHealth();
+  if (refusals !== null) {
+    return `the webhook endpoint is rejecting: it refused the last ${refusals.count} attempts, with ${refusals.status}`;
+  }
+  if (health === 'ok') return null;
   const next = next_probe_at === null ? '' : `, next attempt at ${next_probe_at}`;
   return `the webhook endpoint is in backoff${next}`;
 }
@@ -105,12 +108,13 @@ function outboxGauges({ store, dispatcher, clock }: GaugeContext): Metric[] {
     const oldest_at_ms = await store.oldestPending();
     return oldest_at_ms === null ? 0 : Math.max(0, clock.wallMs() - oldest_at_ms) / 1000;
   };
-  const is_healthy = () => ((dispatcher?.endpointHealth().healthy ?? true) ? 1 : 0);
+  const is = (health: EndpointView['health']) => (dispatcher?.endpointHealth().health ?? 'ok') === health;
   return [
     labelledGauge('outbox_records', 'Records kept, by state.', 'state', states),
     gauge('outbox_bytes', 'Bytes of undelivered records.', () => store.counts().bytes),
     gauge('outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
-    gauge('endpoint_healthy', '1 unless the endpoint is in backoff.', is_healthy),
+    gauge('endpoint_healthy', '1 unless the endpoint is in backoff or rejecting.', () => (is('ok') ? 1 : 0)),
+    gauge('endpoint_rejecting', '1 if the endpoint refuses every event.', () => (is('rejecting') ? 1 : 0)),
   ];
 }
 

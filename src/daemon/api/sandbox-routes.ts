@@ -10,7 +10,7 @@ import { ApiError, FieldError, invalidField, OptionError, StartError } from '../
 import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
 import { environmentOf } from '../../contract/schema/environment.ts';
 import { namedObject, openObject, orNull, PlainText } from '../../contract/schema/field.ts';
-import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
+import { RetryClass, SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import { FEATURES } from '../../contract/versions.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { parseCidr } from '../../webhook/address.ts';
@@ -42,6 +42,7 @@ const InitWebhook = openObject('InitWebhook', {
   watch_dir: Type.Optional(Type.String()),
   watch_ignore: Type.Optional(WatchIgnore),
   events: Type.Optional(SentKinds),
+  retry: Type.Optional(RetryClass),
   // The URL comes from a third party: only public addresses and these ranges may be dialled.
   allow_cidrs: Type.Optional(Type.Array(Type.String())),
   egress: Type.Optional(Type.Enum(WEBHOOK_EGRESSES)),
@@ -137,6 +138,7 @@ async function initialise(
     webhook_guard: webhook?.allow_cidrs ? guardOf(webhook.allow_cidrs) : null,
     webhook_egress: webhook?.egress ?? 'direct',
     webhook_events: webhook?.events ?? null,
+    webhook_retry: webhook?.retry ?? 'transient',
     watch_dir: webhook?.watch_dir ? watchDir(webhook.watch_dir, 'webhook.watch_dir') : null,
     watch_ignore: webhook?.watch_ignore ?? [],
   }));

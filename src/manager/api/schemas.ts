@@ -3,7 +3,7 @@ import { BLOCK_ALL_BY, SANDBOX_NETWORK_MODES } from '../../contract/network.ts';
 import { MANAGED_STATUSES, PERSISTENCES } from '../../contract/sandboxes.ts';
 import { closedObject, namedObject, OptionalTime, orNull, Time } from '../../contract/schema/field.ts';
 import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
-import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
+import { RetryClass, SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 import { Duration, TemplateName } from '../sandboxes/request-schemas.ts';
 
 /** Entries of a page of sandboxes where the request asks for no number. */
@@ -81,6 +81,7 @@ export const SandboxData = namedObject('Sandbox', {
       watch_dir: orNull(Type.String()),
       watch_ignore: WatchIgnore,
       events: SentKinds,
+      retry: RetryClass,
       has_secret: Type.Boolean(),
     }),
   ),

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely';
-import type { AttemptError, DeliveryState } from '../../contract/deliveries.ts';
+import type { AttemptError, DeliveryState, WebhookRetry } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
 import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
 
@@ -106,6 +106,8 @@ export interface SandboxTable {
   watch_ignore: string | null;
   /** A JSON list of the kinds that the webhook is sent; null: all of them. */
   webhook_events: string | null;
+  /** Which refused attempts are made again; null: `transient`. */
+  webhook_retry: WebhookRetry | null;
   /** A sealed JSON object of names and values; null once the sandbox is deleted. */
   env_sealed: string | null;
   /** The names alone, a sealed JSON list in order, for records and lists. */
@@ -166,6 +168,8 @@ export interface OutboxTable {
   /** The sealed `whsec_` secret of a record that was handed over, or null. */
   secret_sealed: string | null;
   body: string;
+  /** Which refused attempts are made again. */
+  retry: WebhookRetry;
   state: DeliveryState;
   /** When its next attempt is due: 0 before its first, null once it is final. */
   due_ms: number | null;

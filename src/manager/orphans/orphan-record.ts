@@ -54,6 +54,7 @@ export function restoredRow(sandbox_id: string, kept: KeptSandbox, seal: Seal, n
     watch_dir: noted?.watch_dir ?? kept.watch_dir,
     watch_ignore: noted?.watch_ignore ?? null,
     webhook_events: noted?.webhook_events ?? null,
+    webhook_retry: noted?.webhook_retry ?? null,
     ...notedEnv(sandbox_id, noted, seal),
     ttl_s,
     hard_ttl_s,

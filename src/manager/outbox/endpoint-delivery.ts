@@ -1,5 +1,6 @@
 import type { Log } from '../../base/log.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
+import type { EndpointView } from '../../contract/sandboxes.ts';
 import type { AttemptReport } from '../../outbox/attempts.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
 import { EndpointLog, loggedEndpoint } from '../../outbox/endpoint-log.ts';
@@ -74,6 +75,7 @@ export class EndpointDelivery {
         sender,
         clock,
         log,
+        retryOf: ({ retry }) => retry,
         onAttempt: (report) => this.#attempted(report),
         mayStart: () => budget.mayStart(this.#load, hasLease(), again),
         onStarted: () => budget.begin(this.#load),
@@ -86,9 +88,9 @@ export class EndpointDelivery {
     await this.#dispatcher.start();
   }
 
-  /** False while the endpoint is in backoff. */
-  get is_healthy(): boolean {
-    return this.#dispatcher.endpointHealth().healthy;
+  /** The endpoint's health. */
+  get health(): EndpointView['health'] {
+    return this.#dispatcher.endpointHealth().health;
   }
 
   /** The number of running attempts at the endpoint. */
@@ -143,8 +145,8 @@ export class EndpointDelivery {
 
   #attempted(report: AttemptReport): void {
     const verdict = endpointVerdict(report.result);
-    if (verdict !== 'nothing') this.#load.is_failing = verdict === 'down';
-    this.#log.note(this.is_healthy, report);
+    if (verdict === 'up' || verdict === 'down') this.#load.is_failing = verdict === 'down';
+    this.#log.note(this.#dispatcher.endpointHealth(), report);
     this.#parts.onAttempt(report);
   }
 }

@@ -1,6 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
 import { sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { WebhookRetry } from '../../contract/deliveries.ts';
 import type {
   AttemptOutcome,
   DeliveryStore,
@@ -41,6 +42,7 @@ interface RequestRow {
   signatures: string | null;
   secret_sealed: string | null;
   body: string;
+  retry: WebhookRetry;
 }
 
 /** A record with its request and what signs its attempts, as they are stored. */
@@ -54,6 +56,7 @@ export interface EndpointRecord extends LoadedRecord {
   /** JSON list, or null. */
   readonly signatures: string | null;
   readonly secret_sealed: string | null;
+  readonly retry: WebhookRetry;
   /** Why it cannot be sent as it is stored, or null. */
   readonly unusable: string | null;
 }
@@ -204,8 +207,13 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     // Reads that start from now on see the outcome; reads that are running may not.
     for (const recorded of this.#recorded) recorded.add(id);
     this.#untried.delete(id);
-    this.#row_ids.delete(outcome.id);
-    this.#numbers.delete(id);
+    if (outcome.decision.state !== 'pending') this.release(outcome.id);
+  }
+
+  /** The dispatcher holds a record no more: if it is read again, it gets another number. */
+  release(number: number): void {
+    this.#numbers.delete(this.#row_ids.get(number) ?? 0);
+    this.#row_ids.delete(number);
   }
 
   /**
@@ -236,7 +244,17 @@ export class EndpointRecordStore implements DeliveryStore<EndpointRecord> {
     return this.#parts.database.db
       .selectFrom('outbox')
       .innerJoin('outbox_endpoints', 'outbox_endpoints.endpoint', 'outbox.endpoint')
-      .select(['sandbox_id', 'team_id', 'sequence', 'url', 'headers', 'signatures', 'secret_sealed', 'body'])
+      .select([
+        'sandbox_id',
+        'team_id',
+        'sequence',
+        'url',
+        'headers',
+        'signatures',
+        'secret_sealed',
+        'body',
+        'retry',
+      ])
       .where('id', '=', this.#row_ids.get(record.id) ?? 0)
       .where('outbox.endpoint', '=', endpoint)
       .where('due_ms', 'is not', null)

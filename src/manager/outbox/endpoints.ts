@@ -1,6 +1,7 @@
 import { type Clock, runTime, sleep, type Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
+import type { EndpointView } from '../../contract/sandboxes.ts';
 import { loggedEndpoint } from '../../outbox/endpoint-log.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { EndpointDelivery, type EndpointDeliveryParts } from './endpoint-delivery.ts';
@@ -69,11 +70,12 @@ export class Endpoints implements Service {
     });
   }
 
-  /** The number of owned endpoints, of those in backoff, and of running attempts. */
-  counts(): { owned: number; backing_off: number; under_way: number } {
-    const all = [...this.#deliveries.values()];
-    const backing_off = all.filter(({ is_healthy }) => !is_healthy).length;
-    return { owned: all.length, backing_off, under_way: this.#parts.budget.under_way };
+  /** The number of owned endpoints, of those in backoff and those that reject, and of running attempts. */
+  counts(): { owned: number; backing_off: number; rejecting: number; under_way: number } {
+    const all = [...this.#deliveries.values()].map(({ health }) => health);
+    const of = (health: EndpointView['health']) => all.filter((each) => each === health).length;
+    const { under_way } = this.#parts.budget;
+    return { owned: all.length, backing_off: of('backing_off'), rejecting: of('rejecting'), under_way };
   }
 
   /** Registers the lease and claims free endpoints; resolves after the first poll. */

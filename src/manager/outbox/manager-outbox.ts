@@ -147,12 +147,14 @@ export class ManagerOutbox implements DeletionOutbox, Service {
     return this.#outbox.discardAll(team_id, state);
   }
 
-  /** How many endpoints of this replica are in backoff, in one line; null if none. The log names them, teams do not see others'. */
-  trouble(): string | null {
-    const { backing_off } = this.#endpoints.counts();
-    if (backing_off === 0) return null;
-    const what = backing_off === 1 ? '1 webhook endpoint is' : `${backing_off} webhook endpoints are`;
-    return `${what} in backoff: the log says which, and why`;
+  /** How many endpoints of this replica back off or reject, a line for each. The log names them, teams do not see others'. */
+  troubles(): string[] {
+    const { backing_off, rejecting } = this.#endpoints.counts();
+    const line = (count: number, how: string) => {
+      const what = count === 1 ? '1 webhook endpoint is' : `${count} webhook endpoints are`;
+      return count === 0 ? [] : [`${what} ${how}: the log says which, and why`];
+    };
+    return [...line(backing_off, 'in backoff'), ...line(rejecting, 'rejecting')];
   }
 
   /** The metrics of delivery, for the registry. */
@@ -169,6 +171,7 @@ export class ManagerOutbox implements DeletionOutbox, Service {
       gauge('outbox_oldest_pending_seconds', 'Age of the oldest pending record.', age_s),
       gauge('endpoints_owned', 'Endpoints that this replica delivers to.', () => endpoints().owned),
       gauge('endpoints_backing_off', 'Owned endpoints in backoff.', () => endpoints().backing_off),
+      gauge('endpoints_rejecting', 'Owned endpoints that refuse every event.', () => endpoints().rejecting),
       gauge('attempts_under_way', 'Attempts in flight.', () => endpoints().under_way),
       {
         name: 'outcomes_refused_total',

@@ -71,6 +71,8 @@ export class OutboxStore {
         signatures: signatures && JSON.stringify(signatures),
         secret_sealed: null,
         body,
+        // The specification names its classes.
+        retry: 'transient',
         due_ms: 0,
         probe_ms: 0,
         deadline_ms: this.#clock.wallMs() + DELIVERY_WINDOW_MS,
@@ -107,7 +109,7 @@ export class OutboxStore {
     }
   }
 
-  #undeliveredRecord({ webhook_url, webhook_secret }: WebhookTarget, record: UndeliveredRecord) {
+  #undeliveredRecord({ webhook_url, webhook_secret, retry }: WebhookTarget, record: UndeliveredRecord) {
     const now_ms = this.#clock.wallMs();
     const { event_id, attempts } = record;
     const is_tried = attempts > 0;
@@ -122,6 +124,7 @@ export class OutboxStore {
         ? this.#seal.seal(webhook_secret, secretContext(event_id))
         : null,
       body: record.body,
+      retry,
       due_ms: is_tried ? now_ms + record.due_in_ms : 0,
       probe_ms: is_tried ? now_ms + record.probe_in_ms : 0,
       deadline_ms: now_ms + record.deadline_in_ms,

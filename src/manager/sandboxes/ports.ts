@@ -1,3 +1,4 @@
+import type { WebhookRetry } from '../../contract/deliveries.ts';
 import type { NetworkUsage } from '../../contract/network.ts';
 import type { LifecycleEvent, UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
@@ -72,6 +73,8 @@ export interface WebhookTarget {
   webhook_url: string;
   /** Empty: nothing is signed. */
   webhook_secret: string;
+  /** Which refused attempts are made again; of `sandbox.deleted` it is always those of `transient`. */
+  retry: WebhookRetry;
 }
 
 /** What the outbox sends of sandboxes counts among the bytes of their team that the manager carries, which may have a rate. */

@@ -4,7 +4,7 @@ import { TEMPLATE } from '../../contract/sandboxes.ts';
 import { environmentOf } from '../../contract/schema/environment.ts';
 import { namedObject, PlainText } from '../../contract/schema/field.ts';
 import { integerFrom } from '../../contract/schema/query.ts';
-import { SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
+import { RetryClass, SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
 
 /** The template of a claim that names none. */
 export const DEFAULT_TEMPLATE = 'default';
@@ -56,6 +56,7 @@ export const Webhook = namedObject('WebhookRequest', {
   ),
   watch_ignore: Type.Optional(WatchIgnore),
   events: Type.Optional(SentKinds),
+  retry: Type.Optional(RetryClass),
 });
 
 const Resources = namedObject('ResourcesRequest', {

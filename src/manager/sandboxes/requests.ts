@@ -148,9 +148,9 @@ function webhookOf(webhook: Static<typeof Webhook>, guard: AddressGuard): Runtim
   if (checked.url.length > TEXT_MAX) {
     throw invalidField('config.webhook.url', `must not be longer than ${TEXT_MAX} characters once encoded`);
   }
-  const { secret = '', watch_dir, watch_ignore = [], events = null } = webhook;
+  const { secret = '', watch_dir, watch_ignore = [], events = null, retry = 'transient' } = webhook;
   const folder = watch_dir === undefined ? null : resolve(watch_dir);
-  return { url: checked.url, secret, watch_dir: folder, watch_ignore, events };
+  return { url: checked.url, secret, watch_dir: folder, watch_ignore, events, retry };
 }
 
 /** A validated fork; what is undefined is the source's. Durations in seconds. */

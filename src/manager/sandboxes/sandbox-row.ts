@@ -1,4 +1,5 @@
 import type { RawBuilder } from 'kysely';
+import type { WebhookRetry } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
 import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
@@ -96,7 +97,13 @@ export function webhookColumns(webhook: RuntimeWebhook | null, sandbox_id: strin
     watch_dir: webhook?.watch_dir ?? null,
     watch_ignore: webhook?.watch_ignore.length ? JSON.stringify(webhook.watch_ignore) : null,
     webhook_events: webhook?.events ? JSON.stringify(webhook.events) : null,
+    webhook_retry: webhook?.retry ?? null,
   };
+}
+
+/** Which refused attempts at a sandbox's events are made again. */
+export function retryClassOf({ webhook_retry }: Pick<ManagedSandboxRow, 'webhook_retry'>): WebhookRetry {
+  return webhook_retry ?? 'transient';
 }
 
 /** Where a sandbox's events are delivered; null if it has no webhook. */
@@ -105,7 +112,7 @@ export function webhookTargetOf(row: ManagedSandboxRow, seal: Seal): WebhookTarg
   if (webhook_url === null) return null;
   const webhook_secret =
     webhook_secret_sealed === null ? '' : seal.open(webhook_secret_sealed, sealContext.secret(sandbox_id));
-  return { sandbox_id, team_id, webhook_url, webhook_secret };
+  return { sandbox_id, team_id, webhook_url, webhook_secret, retry: retryClassOf(row) };
 }
 
 /** The runtime's spec for a row. */
@@ -121,6 +128,7 @@ export function specOf(row: ManagedSandboxRow, seal: Seal): RuntimeSpec {
       watch_dir: row.watch_dir,
       watch_ignore: watchIgnoreOf(row),
       events: sentKindsOf(row),
+      retry: target.retry,
     },
     env: envOf(row, seal),
     record_key: seal.recordKey(row.sandbox_id),
@@ -138,11 +146,11 @@ export type NotedRow = ReturnType<typeof notedOf>;
 
 function notedOf(row: ManagedSandboxRow) {
   const { template_id, auto_resume, resources, metadata, disk_mib, bandwidth, network, created_at_ms } = row;
-  const { webhook_url, webhook_secret_sealed, watch_dir, watch_ignore, webhook_events } = row;
+  const { webhook_url, webhook_secret_sealed, watch_dir, watch_ignore, webhook_events, webhook_retry } = row;
   const { ttl_s, hard_ttl_s, idle_ttl_s, env_sealed } = row;
   return {
     ...{ template_id, auto_resume, resources, metadata, disk_mib, bandwidth, network, created_at_ms },
-    ...{ webhook_url, webhook_secret_sealed, watch_dir, watch_ignore, webhook_events },
+    ...{ webhook_url, webhook_secret_sealed, watch_dir, watch_ignore, webhook_events, webhook_retry },
     ...{ ttl_s, hard_ttl_s, idle_ttl_s },
     env_sealed: (env_sealed?.length ?? 0) > NOTED_ENV_MAX ? undefined : env_sealed,
   };

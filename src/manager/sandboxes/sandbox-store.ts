@@ -25,7 +25,7 @@ const LISTED = [
     'created_at_ms',
     'updated_at_ms',
   ] as const),
-  ...(['deleted_at_ms', 'node', 'held_mib'] as const),
+  ...(['deleted_at_ms', 'node', 'held_mib', 'webhook_retry'] as const),
 ];
 
 /** The replica that carries out an operation, and until when no other may, in the time of the statement that begins it. */

@@ -4,7 +4,14 @@ import type { NetworkUsage } from '../../contract/network.ts';
 import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
 import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
-import { envNamesOf, networkOf, ownBandwidth, sentKindsOf, watchIgnoreOf } from './sandbox-row.ts';
+import {
+  envNamesOf,
+  networkOf,
+  ownBandwidth,
+  retryClassOf,
+  sentKindsOf,
+  watchIgnoreOf,
+} from './sandbox-row.ts';
 import type { ListedSandboxRow, ManagedSandboxRow } from './sandbox-store.ts';
 
 /** A row as the API shows it; `seal` opens the names of its variables. Source: contract section 7, GET `/api/v1/sandboxes/{id}`. */
@@ -76,6 +83,7 @@ function webhookView(row: ListedSandboxRow): ManagedSandbox['webhook'] {
     watch_dir,
     watch_ignore: watchIgnoreOf(row),
     events: sentKindsOf(row) ?? [...EVENT_TYPES],
+    retry: retryClassOf(row),
     has_secret: webhook_secret_sealed !== null,
   };
 }

@@ -240,7 +240,7 @@ export class KubernetesBuilder {
     if (answer.outcome === 'unreachable')
       throw new Unreachable('internal_error', daemonError(answer).message);
     if (!isSuccess(answer)) throw daemonError(answer);
-    checkServed(answer);
+    checkServed(answer, spec);
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */

@@ -175,7 +175,7 @@ export class SandboxBuilder {
       within_ms: DAEMON_CHANGE_TIMEOUT_MS,
     });
     if (!isSuccess(answer)) throw daemonError(answer);
-    checkServed(answer);
+    checkServed(answer, spec);
   }
 
   /**

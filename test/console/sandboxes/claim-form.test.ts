@@ -12,6 +12,7 @@ it('every option of the contract is in the claim', () => {
     ...{ watch_ignore: '**/a\n\n**/b', events: EVENT_TYPES.slice(0, 2), metadata: 'branch: main:x' },
     ...{ env_vars: 'A=1=2\nB=', ttl: '30m', hard_ttl: '2d', idle_ttl: '0', auto_resume: true, memory: '1Gi' },
     ...{ cpu: '0.5', disk: '2Gi', egress: '1000', ingress: '0', burst: '65536', network: 'block-all' },
+    retries_any: true,
   });
   expect(faults).toEqual({});
   expect(body).toEqual({
@@ -20,6 +21,7 @@ it('every option of the contract is in the claim', () => {
       webhook: {
         ...{ url: 'https://example.com/h', secret: 's', watch_dir: '/work', watch_ignore: ['**/a', '**/b'] },
         events: EVENT_TYPES.slice(0, 2),
+        retry: 'any',
       },
       metadata: { branch: 'main:x' },
       env_vars: { A: '1=2', B: '' },

@@ -38,7 +38,7 @@ const sandbox = {
     bandwidth_burst_bytes: 1,
   },
   network_usage: { egress: traffic, ingress: traffic },
-  webhook: { url: E, watch_dir: E, watch_ignore: [E], events: [E], has_secret: false },
+  webhook: { url: E, watch_dir: E, watch_ignore: [E], events: [E], retry: E, has_secret: false },
   ...{ metadata: { [E]: E }, env_names: [E], expires_at: TIME, hard_expires_at: TIME, claimed_at: TIME },
   ...{ created_at: TIME, updated_at: TIME },
 };

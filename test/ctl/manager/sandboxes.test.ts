@@ -38,6 +38,8 @@ describe('the sandboxes of a manager', () => {
       '1h',
       '--watch-dir',
       '/nowhere',
+      '--webhook-retry',
+      'any',
       '--idle-ttl',
       '2h',
     ];

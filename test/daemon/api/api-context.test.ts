@@ -9,7 +9,8 @@ import { startConsumer } from '../../support/consumer.ts';
 import { type Running, startDaemon } from '../../support/daemon/running-daemon.ts';
 
 const COUNTS = { pending: 1, delivered: 2, failed: 3, expired: 4, foreign: 5, bytes: 6 };
-const BACKOFF = { healthy: false, next_probe_at: '2026-01-01T00:00:00.000Z' };
+const BACKOFF = { health: 'backing_off', next_probe_at: '2026-01-01T00:00:00.000Z', refusals: null } as const;
+const UNTRIED = { health: 'ok', next_probe_at: null, refusals: null };
 const USAGE = { cpu_ms: 1, memory_bytes: 2, processes: 3 };
 const STATUS = { watch_dir: '/work', state: 'watching', queued: 4 } as WatcherStatus;
 
@@ -122,12 +123,9 @@ describe('the view of a sandbox', () => {
     });
   });
 
-  it('has an endpoint only with a webhook, healthy until the delivery knows better', async () => {
+  it('has an endpoint only with a webhook, ok until the delivery knows better', async () => {
     expect((await contextAt([], null).view()).endpoint).toBeNull();
-    expect((await contextAt([], null, OPENED, 'http://127.0.0.1:9/').view()).endpoint).toEqual({
-      healthy: true,
-      next_probe_at: null,
-    });
+    expect((await contextAt([], null, OPENED, 'http://127.0.0.1:9/').view()).endpoint).toEqual(UNTRIED);
   });
 });
 
@@ -142,10 +140,7 @@ describe('the endpoint of a running daemon', () => {
 
   it('is shown with a webhook', async () => {
     const { url } = await startConsumer();
-    expect(await endpointOf(await startDaemon('--webhook-url', url))).toEqual({
-      healthy: true,
-      next_probe_at: null,
-    });
+    expect(await endpointOf(await startDaemon('--webhook-url', url))).toEqual(UNTRIED);
   });
 
   it('is absent before the init, and shown after an init with a webhook', async () => {
@@ -154,6 +149,6 @@ describe('the endpoint of a running daemon', () => {
     expect(await endpointOf(daemon)).toBeNull();
     const body = JSON.stringify({ sandbox_id: 'sbx_1', team_id: 'team_1', webhook: { url } });
     expect((await daemon.call('POST', '/api/v1/sandbox/init', { body })).status).toBe(200);
-    expect(await endpointOf(daemon)).toEqual({ healthy: true, next_probe_at: null });
+    expect(await endpointOf(daemon)).toEqual(UNTRIED);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { MetricsRegistry } from '../../../src/base/metrics.ts';
-import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import type { EndpointView, WatcherStatus } from '../../../src/contract/sandboxes.ts';
 import { daemonGauges, type GaugeContext } from '../../../src/daemon/api/health-routes.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -56,11 +56,20 @@ describe('the gauges of /metrics', () => {
     expect(await scraped(daemon)).toContain('outbox_oldest_pending_seconds 0');
   });
 
-  it('show an endpoint in backoff, and one as healthy while there is none', async () => {
+  it('show an endpoint in backoff or rejecting, and one as healthy while there is none', async () => {
     const { daemon } = await sources();
     expect(await scraped(daemon)).toContain('endpoint_healthy 1');
-    const dispatcher = { endpointHealth: () => ({ healthy: false, next_probe_at: null }) };
-    expect(await scraped({ ...daemon, dispatcher })).toContain('endpoint_healthy 0');
+    const as = (health: EndpointView['health']) =>
+      scraped({
+        ...daemon,
+        dispatcher: { endpointHealth: () => ({ health, next_probe_at: null, refusals: null }) },
+      });
+    expect(await as('backing_off')).toEqual(
+      expect.arrayContaining(['endpoint_healthy 0', 'endpoint_rejecting 0']),
+    );
+    expect(await as('rejecting')).toEqual(
+      expect.arrayContaining(['endpoint_healthy 0', 'endpoint_rejecting 1']),
+    );
   });
 
   it('count the processes by state, and none before the sandbox runs', async () => {

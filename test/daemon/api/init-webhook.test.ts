@@ -54,6 +54,21 @@ describe('an init with webhook.events', () => {
   });
 });
 
+describe('an init with webhook.retry', () => {
+  it.each([
+    ['any', 'pending'],
+    ['transient', 'failed'],
+  ])('%s: an event that is answered 401 is %s', async (retry, state) => {
+    const { consumer, daemon } = await limitedTo({ retry });
+    consumer.answer = (_, response) => response.writeHead(401).end();
+    const { event_id } = (await daemon.publish('{}')).json.data;
+    const path = `/api/v1/webhook/deliveries/${event_id}`;
+    await expect
+      .poll(async () => (await daemon.call('GET', path)).json.data)
+      .toMatchObject({ last_status: 401, state });
+  });
+});
+
 describe('an init with webhook.watch_ignore', () => {
   it('leaves out what matches', async () => {
     const watch_dir = scratchFolder();
@@ -70,6 +85,7 @@ describe('an init with a bad limit of its webhook', () => {
   it.each([
     ['webhook.events', { events: ['agent.events'] }],
     ['webhook.events', { events: [] }],
+    ['webhook.retry', { retry: 'all' }],
     ['webhook.watch_ignore', { watch_ignore: ['/'] }],
     ['webhook.watch_ignore', { watch_ignore: Array(101).fill('a') }],
   ])('is refused by its field: %s %j', async (field, webhook) => {

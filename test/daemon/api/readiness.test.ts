@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import type { EndpointView, WatcherStatus } from '../../../src/contract/sandboxes.ts';
 import { type ReadinessContext, readiness } from '../../../src/daemon/api/health-routes.ts';
 
 const FINE: ReadinessContext = {
@@ -9,6 +9,8 @@ const FINE: ReadinessContext = {
   watcher: null,
   dispatcher: null,
 };
+
+const UP: EndpointView = { health: 'ok', next_probe_at: null, refusals: null };
 
 describe('readiness', () => {
   it.each(['running', 'paused'] as const)('is given while the sandbox is %s', (state) => {
@@ -30,17 +32,19 @@ describe('readiness', () => {
     expect(readiness({ ...trouble, state: 'stopping' }).not_ready).toBe('the daemon is shutting down');
   });
 
-  it('is not denied while the endpoint is in backoff, which is listed with the next attempt', () => {
-    const degradedBy = (endpoint: { healthy: boolean; next_probe_at: string | null }) =>
-      readiness({ ...FINE, dispatcher: { endpointHealth: () => endpoint } });
+  it('is not denied while the endpoint is in backoff or rejecting, which is listed with the next attempt or the status', () => {
+    const degradedBy = (endpoint: Partial<EndpointView>) =>
+      readiness({ ...FINE, dispatcher: { endpointHealth: () => ({ ...UP, ...endpoint }) } });
     const next_probe_at = '2026-01-01T00:00:00.000Z';
-    expect(degradedBy({ healthy: true, next_probe_at: null })).toEqual({ not_ready: null, degraded: [] });
-    expect(degradedBy({ healthy: false, next_probe_at })).toEqual({
+    expect(degradedBy({})).toEqual({ not_ready: null, degraded: [] });
+    expect(degradedBy({ health: 'backing_off', next_probe_at })).toEqual({
       not_ready: null,
       degraded: ['the webhook endpoint is in backoff, next attempt at 2026-01-01T00:00:00.000Z'],
     });
-    expect(degradedBy({ healthy: false, next_probe_at: null }).degraded).toEqual([
-      'the webhook endpoint is in backoff',
+    expect(degradedBy({ health: 'backing_off' }).degraded).toEqual(['the webhook endpoint is in backoff']);
+    const refusals = { status: 401, count: 7 };
+    expect(degradedBy({ health: 'rejecting', refusals }).degraded).toEqual([
+      'the webhook endpoint is rejecting: it refused the last 7 attempts, with 401',
     ]);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { AttemptBudget } from '../../../src/manager/outbox/attempt-budget.ts';
 import { EndpointDelivery } from '../../../src/manager/outbox/endpoint-delivery.ts';
 import type { OwnedEndpoint } from '../../../src/manager/outbox/endpoint-store.ts';
-import { SEAL, SILENT } from '../../support/manager/outbox.ts';
+import { noticeOf, SEAL, SILENT, undeliveredRecord, webhookTargetOf } from '../../support/manager/outbox.ts';
 import { ENDPOINT, openBench } from '../../support/manager/outbox-bench.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { type Answer, ScriptedTransport } from '../../support/scripted-transport.ts';
@@ -98,16 +98,33 @@ describe('the delivery to one endpoint', () => {
     expect(state.given_up).toBeGreaterThan(0);
   });
 
-  it('is unhealthy while its endpoint is in backoff', async () => {
+  it("tries what was handed over again by its sandbox's classes, and sandbox.deleted by its own", async () => {
+    const { clock, database, outbox, delivery, transport, views } = await delivering(() => 401);
+    const sender = webhookTargetOf({ retry: 'any' });
+    await database.db.transaction().execute(async (tx) => {
+      await outbox.takeOver(tx, sender, [undeliveredRecord(1)]);
+      await outbox.insertDeleted(tx, noticeOf(clock.wallMs(), { retry: 'any' }));
+    });
+    delivery.committed();
+    await clock.advance(10_000);
+    const { deliveries } = await views.list('team_1', { limit: 10 });
+    expect(deliveries.map(({ event_type, state }) => [event_type, state])).toEqual([
+      ['sandbox.deleted', 'failed'],
+      ['agent.event', 'pending'],
+    ]);
+    expect(transport.sent.length).toBeGreaterThan(4);
+  });
+
+  it('tells the health of its endpoint', async () => {
     let answer: Answer = 503;
     const { clock, deleted, delivery } = await delivering(() => answer);
     for (const id of ['sb_1', 'sb_2', 'sb_3']) await deleted(id);
     delivery.committed();
     await clock.advance(0);
-    expect(delivery.is_healthy).toBe(false);
+    expect(delivery.health).toBe('backing_off');
     answer = 204;
     await clock.advance(2_000);
-    expect(delivery.is_healthy).toBe(true);
+    expect(delivery.health).toBe('ok');
     expect(delivery.under_way).toBe(0);
   });
 

@@ -56,6 +56,25 @@ describeOnStores('the records of an endpoint', (fresh) => {
     expect(records.lost).toBe(1);
   });
 
+  it('records one attempt after another at a record until it is released', async () => {
+    const { deleted, owned, now, database } = await openBench(await fresh());
+    await deleted('sb_1');
+    const records = await owned();
+    const [record] = (await records.untried(0, 1)).records;
+    if (!record) throw new Error('nothing to send');
+    const retry = { state: 'pending', due_ms: now.wallMs(), probe_ms: 0 } as const;
+    const attempts = async () =>
+      (await database.db.selectFrom('outbox').select('attempts').executeTakeFirstOrThrow()).attempts;
+    for (const attempt of [1, 2]) await records.record({ ...outcomeOf(record, retry, 503), attempt });
+    expect(await attempts()).toBe(2);
+    records.release(record.id);
+    await records.record({ ...outcomeOf(record, retry, 503), attempt: 3 });
+    expect(await attempts()).toBe(2);
+    const [again] = (await records.due(1)).records;
+    expect(again).toMatchObject({ event_id: record.event_id, attempts: 2 });
+    expect(again?.id).not.toBe(record.id);
+  });
+
   it('holds neither headers nor bodies: they are read for each attempt', async () => {
     const { deleted, owned } = await openBench(await fresh());
     await deleted('sb_1');

@@ -49,13 +49,22 @@ describe('endpoints', () => {
     const during = sent.length;
     expect(during).toBeLessThan(30);
     expect(await gauge(delivery, 'endpoints_backing_off')).toBe(1);
-    expect(delivery.trouble()).toBe('1 webhook endpoint is in backoff: the log says which, and why');
+    expect(delivery.troubles()).toEqual(['1 webhook endpoint is in backoff: the log says which, and why']);
     await deleted(at('up'));
     await clock.advance(0);
     expect(sent.filter((each) => pathOf(each) === 'up')).toHaveLength(1);
     await clock.advance(5 * MINUTE_MS);
     expect(sent.length - during).toBeLessThan(20);
     expect(await states()).toContain('pending');
+  });
+
+  it('are rejecting when they refuse every event, and sent on at full speed', async () => {
+    const { clock, deleted, sent, delivery } = await deliver(() => 401);
+    for (let i = 0; i < 30; i++) await deleted();
+    await clock.advance(0);
+    expect(sent).toHaveLength(30);
+    expect(await gauge(delivery, 'endpoints_rejecting')).toBe(1);
+    expect(delivery.troubles()).toEqual(['1 webhook endpoint is rejecting: the log says which, and why']);
   });
 
   it('are given back when they have nothing to do, and taken again', async () => {

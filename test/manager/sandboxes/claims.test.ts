@@ -39,7 +39,8 @@ describeOnStores('a claim', (fresh) => {
 
   it('gives the runtime what the record says, and a fork an identity of its own', async () => {
     const { runtime, team } = await startScripted(await fresh());
-    const limits = { watch_ignore: ['*.log', 'node_modules'], events: ['sandbox.deleted', 'agent.event'] };
+    const kinds = ['sandbox.deleted', 'agent.event'];
+    const limits = { watch_ignore: ['*.log', 'node_modules'], events: kinds, retry: 'any' };
     const webhook = { url: 'http://127.0.0.1:9/hook', secret: 'a-key', watch_dir: '/a/../b', ...limits };
     const id = await team.claim({ webhook, env_vars: { A: '1' }, resources: { memory: '1Gi', cpu: '0.5' } });
     const spec = {

@@ -6,7 +6,7 @@ import { SEAL } from '../../support/manager/outbox.ts';
 import { scriptedParts } from '../../support/manager/scripted-parts.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
-const LIMITS = { watch_ignore: ['*.log'], events: ['agent.event' as const] };
+const LIMITS = { watch_ignore: ['*.log'], events: ['agent.event' as const], retry: 'any' as const };
 
 const CONFIG = {
   webhook: { url: 'http://127.0.0.1:9/hook', secret: 'of this test', watch_dir: '/work', ...LIMITS },
@@ -38,7 +38,7 @@ describeOnStores('a fork', (fresh) => {
     expect(sandboxView(child, SEAL).webhook).toMatchObject(LIMITS);
     expect(runtime.specs.get(child.sandbox_id)?.webhook).toMatchObject(LIMITS);
     expect(envOf(child, SEAL)).toEqual({ A: '1' });
-    expect(webhookTargetOf(child, SEAL)?.webhook_secret).toBe('of this test');
+    expect(webhookTargetOf(child, SEAL)).toMatchObject({ webhook_secret: 'of this test', retry: 'any' });
     expect(await sandboxes.get(named)).toMatchObject({
       ...{ status: 'running', operation: null, persistence: 'root' },
     });
@@ -59,7 +59,7 @@ describe('a fork with a webhook', () => {
     const named = await claim({ config: CONFIG });
     const webhook = {
       ...{ url: 'http://127.0.0.1:9/new', secret: 'another of this test' },
-      ...{ watch_dir: null, watch_ignore: [], events: null },
+      ...{ watch_dir: null, watch_ignore: [], events: null, retry: 'transient' as const },
     };
     const child = await forks.fork(named, { webhook });
     expect(runtime.specs.get(child.sandbox_id)?.webhook).toEqual(webhook);

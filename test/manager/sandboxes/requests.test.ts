@@ -74,12 +74,13 @@ it.each([
   expect([status, error?.details?.field]).toEqual([400, field]);
 });
 
-it('a list of what a webhook is limited to that is no such thing is refused by name', async () => {
+it('a value of what a webhook is limited to that is no such thing is refused by name', async () => {
   const { client } = await startManager(`sqlite:${scratchFolder()}/manager.db`);
   const team = await client('team_1', 'sandboxes:write');
   const globs = [[''], ['/'], ['./'], ['a\0'], ['x'.repeat(257)], Array(101).fill('a'), 'a', [5], null];
   const kinds = [[], ['agent.events'], ['agent.event', 'agent.event'], 'agent.event', [null], {}];
-  for (const [field, values] of Object.entries({ watch_ignore: globs, events: kinds })) {
+  const retries = ['all', '', 'Any', null, ['any'], true];
+  for (const [field, values] of Object.entries({ watch_ignore: globs, events: kinds, retry: retries })) {
     for (const value of values) {
       const webhook = { url: 'http://example.com/', [field]: value };
       const { status, error } = await team.post(SANDBOXES, { config: { webhook } });

@@ -52,12 +52,16 @@ describe('a sandbox as the API shows it', () => {
     const given = { webhook_url: url, webhook_secret_sealed: 'sealed', watch_dir: '/work' };
     expect(sandboxView(rowOf('sbx_1', given), SEAL).webhook).toEqual({
       ...{ url, watch_dir: '/work', has_secret: true },
-      ...{ watch_ignore: [], events: EVENT_TYPES },
+      ...{ watch_ignore: [], events: EVENT_TYPES, retry: 'transient' },
     });
-    const limited = { watch_ignore: '["*.log"]', webhook_events: '["agent.event"]' };
+    const limited = {
+      watch_ignore: '["*.log"]',
+      webhook_events: '["agent.event"]',
+      webhook_retry: 'any' as const,
+    };
     expect(sandboxView(rowOf('sbx_1', { webhook_url: url, ...limited }), SEAL).webhook).toEqual({
       ...{ url, watch_dir: null, has_secret: false },
-      ...{ watch_ignore: ['*.log'], events: ['agent.event'] },
+      ...{ watch_ignore: ['*.log'], events: ['agent.event'], retry: 'any' },
     });
   });
 
@@ -98,6 +102,7 @@ describe('a sandbox as the API shows it', () => {
       watch_dir: '/work',
       watch_ignore: [],
       events: EVENT_TYPES,
+      retry: 'transient',
       has_secret: true,
     });
     expect(view.env_names).toEqual(['A', 'B']);

@@ -25,6 +25,7 @@ export function webhookTargetOf(overrides: Partial<WebhookTarget> = {}): Webhook
     team_id: 'team_1',
     webhook_url: 'http://consumer.invalid/hook?key=1',
     webhook_secret: 'secret of this test',
+    retry: 'transient',
     ...overrides,
   };
 }

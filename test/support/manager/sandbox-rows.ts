@@ -35,6 +35,7 @@ export function rowOf(sandbox_id: string, overrides: Partial<ManagedSandboxRow> 
     watch_dir: null,
     watch_ignore: null,
     webhook_events: null,
+    webhook_retry: null,
     env_sealed: null,
     env_names_sealed: null,
     ttl_s: 0,

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
+import type { WebhookRetry } from '../../../src/contract/deliveries.ts';
 import type { AttemptReport } from '../../../src/outbox/attempts.ts';
 import { Dispatcher, type DispatcherOptions } from '../../../src/outbox/dispatcher.ts';
 import { UrlSender } from '../../../src/outbox/sender.ts';
@@ -26,6 +27,7 @@ export type DeliveryOptions = Partial<DispatcherOptions> &
   StoreSettings & {
     attempt_timeout_ms?: number;
     random?: () => number;
+    retry?: WebhookRetry;
     mayStart?: (under_way: number) => boolean;
   };
 
@@ -66,6 +68,7 @@ async function dispatch(
       log: pino({ level: 'info' }, { write: (line) => void logged.push(JSON.parse(line)) }),
       // In the middle of the jitter: waits are as long as they are named.
       random: options.random ?? (() => 0.5),
+      retryOf: () => options.retry ?? 'transient',
       onAttempt: (report) => reports.push(report),
       ...(options.mayStart ? { mayStart: options.mayStart } : {}),
     },

@@ -160,7 +160,9 @@ export function spec(sandbox_id: string, given: Partial<RuntimeSpec> = {}): Runt
 }
 
 export function webhook(url: string, watch_dir: string | null = null) {
-  return { webhook: { url, secret: SECRET, watch_dir, watch_ignore: [], events: null } };
+  return {
+    webhook: { url, secret: SECRET, watch_dir, watch_ignore: [], events: null, retry: 'transient' as const },
+  };
 }
 
 /** Everything that a hand-over gives. */

@@ -10,6 +10,6 @@ import { createTables } from './create-tables.ts';
  */
 export function migrationsFor(dialect: Dialect): Record<string, Migration> {
   return {
-    '023_tables': { up: (db) => createTables(db, dialect) },
+    '024_tables': { up: (db) => createTables(db, dialect) },
   };
 }
