@@ -72,7 +72,7 @@ export const SANDBOXCTL_GUIDES: Guides = {
     related: ['sandbox list', 'run', 'cp'],
   },
   'sandbox pause': {
-    examples: ['sandbox pause SANDBOX_ID', 'sandbox pause --sandbox SANDBOX_ID'],
+    examples: ['sandbox pause SANDBOX_ID', 'sandbox pause --no-memory SANDBOX_ID'],
     related: ['sandbox resume', 'sandbox fork'],
   },
   'sandbox resume': {

@@ -115,8 +115,9 @@ function defineChanges(sandbox: Command, withManager: Run): void {
       .command(verb)
       .description(verb === 'pause' ? 'pause a sandbox' : 'resume a paused sandbox')
       .argument('[sandbox_id]', ID)
-      .action((id?: string) =>
-        withManager(async (context) => (await changes()).setPaused(context, verb, id)),
+      .option('--no-memory', 'end its processes, and keep its disk')
+      .action((id: string | undefined, { memory }: { memory: boolean }) =>
+        withManager(async (context) => (await changes()).setPaused(context, verb, id, memory)),
       );
   }
 

@@ -33,13 +33,15 @@ export interface PauseSwitchParts {
  *
  * | from | by | to | event |
  * |---|---|---|---|
- * | running | `pause` | paused | `sandbox.paused`; without its commit the trees run again |
- * | paused | `resume` | running | `sandbox.resumed`; without its commit the trees are paused again |
+ * | running | `pause` | paused | `sandbox.paused`; without its commit the trees run again, if they were not ended |
+ * | paused | `resume` | running | `sandbox.resumed`; without its commit the trees are paused again, if they were not ended |
  * | either | `quiesce` | the same, once `work` has ended, which the next `pause` or `resume` tells to end | none |
  */
 export class PauseSwitch {
   readonly #parts: PauseSwitchParts;
   #paused_at_ms: number | null = null;
+  /** Whether the present or next pause keeps the processes. */
+  #keeps_memory = true;
   #changing: Promise<void> = Promise.resolve();
   /** Tells the work of `quiesce` to end: whoever asks for it may stand still, and not know that it has lost the sandbox. */
   #quiescing = new AbortController();
@@ -57,17 +59,23 @@ export class PauseSwitch {
 
   /**
    * Freezes every process tree, emits `sandbox.paused`, delivers pending records for up to `flush_ms`, and stops the
-   * delivery. Idempotent. Throws `outbox_full` or `outbox_unavailable`; then the sandbox runs as before.
+   * delivery. Without `memory` it ends every process instead, and goes on delivering. Resolves with whether the pause keeps
+   * the processes. Idempotent. Throws `outbox_full` or `outbox_unavailable`; then the sandbox runs, with what is left.
    */
-  pause(reason: string | null, flush_ms: number): Promise<void> {
+  async pause(reason: string | null, flush_ms: number, memory = true): Promise<boolean> {
     this.#quiescing.abort();
-    return this.#exclusively(() => this.#pause(reason, flush_ms));
+    await this.#exclusively(() => this.#pause(reason, flush_ms, memory));
+    return this.#keeps_memory;
   }
 
-  /** Resumes processes and delivery and emits `sandbox.resumed`. Idempotent. Throws as `pause` does. */
-  resume(reason: string | null): Promise<void> {
+  /**
+   * Resumes processes and delivery and emits `sandbox.resumed`. Without `memory` it ends what the pause has kept. Resolves
+   * with whether the processes of before the pause were kept. Idempotent. Throws as `pause` does.
+   */
+  async resume(reason: string | null, memory = true): Promise<boolean> {
     this.#quiescing.abort();
-    return this.#exclusively(() => this.#resume(reason));
+    await this.#exclusively(() => this.#resume(reason, memory));
+    return this.#keeps_memory;
   }
 
   /**
@@ -90,11 +98,12 @@ export class PauseSwitch {
     });
   }
 
-  async #pause(reason: string | null, flush_ms: number): Promise<void> {
+  async #pause(reason: string | null, flush_ms: number, memory: boolean): Promise<void> {
     if (this.is_paused) return;
     const { clock, store, dispatcher, onStage } = this.#parts;
     await this.#takeBack();
     onStage('pausing');
+    this.#keeps_memory = memory;
     try {
       await this.#freeze(reason);
     } catch (error) {
@@ -103,15 +112,17 @@ export class PauseSwitch {
     }
     this.#paused_at_ms = clock.monotonicMs();
     onStage('paused');
-    await dispatcher?.flush(flush_ms);
-    dispatcher?.pause();
+    if (memory) {
+      await dispatcher?.flush(flush_ms);
+      dispatcher?.pause();
+    }
     await store.checkpoint();
   }
 
   async #freeze(reason: string | null): Promise<void> {
     const { clock, supervisor } = this.#parts;
     const began_ms = clock.monotonicMs();
-    await supervisor.pause();
+    await supervisor.pause(this.#keeps_memory);
     await this.#emitOrUndo(
       () => this.#pausedEvent(reason),
       async () => {
@@ -121,12 +132,13 @@ export class PauseSwitch {
     );
   }
 
-  async #resume(reason: string | null): Promise<void> {
+  async #resume(reason: string | null, memory: boolean): Promise<void> {
     if (this.#paused_at_ms === null) return;
     const { supervisor, dispatcher, watcher, onStage } = this.#parts;
     await this.#takeBack();
     const paused_at_ms = this.#paused_at_ms;
-    await supervisor.resume();
+    this.#keeps_memory &&= memory;
+    await supervisor.resume(memory);
     await this.#emitOrUndo(
       async () => this.#resumedEvent(reason, paused_at_ms),
       async () => {

@@ -82,6 +82,8 @@ export interface WaitOptions {
 /** Whole requests in memory at a time, besides those of starts. */
 const LARGE_AT_ONCE = 4;
 
+const NO_STARTS = 'The processes of the sandbox are being ended.';
+
 /** Shared: making an error for each wait takes longer than ending it. */
 const OVER = new Error('the wait is over');
 
@@ -104,6 +106,8 @@ export class Supervisor implements Service {
   readonly #starts = new StartRoom();
   readonly #large = new Slots(LARGE_AT_ONCE);
   #boot_id = '';
+  /** Every process is being ended, and none may start. */
+  #is_emptying = false;
   #stopped: Promise<void> | null = null;
 
   /** Nothing happens before `start`. */
@@ -306,15 +310,43 @@ export class Supervisor implements Service {
     return process.view();
   }
 
-  /** Stops every tree, including sessions that descendants made. Idempotent. */
-  async pause(): Promise<void> {
+  /**
+   * Stops every tree, including sessions that descendants made. Idempotent. Without `memory` every process is ended first,
+   * SIGTERM first and SIGKILL after the grace; then there is nothing to resume.
+   */
+  async pause(memory = true): Promise<void> {
     await this.#left.allKnown();
-    return this.#pause.pause();
+    if (memory || this.is_paused) return this.#pause.pause();
+    await this.#emptying(async () => {
+      await this.#endAll();
+      await this.#pause.pause();
+    });
   }
 
-  /** Resumes every tree. Idempotent. */
-  resume(): Promise<void> {
-    return this.#pause.resume();
+  /** Resumes every tree. Idempotent. Without `memory` everything that was paused is then ended, as by a pause without it. */
+  async resume(memory = true): Promise<void> {
+    if (memory || !this.is_paused) return this.#pause.resume();
+    await this.#emptying(async () => {
+      await this.#pause.resume();
+      await this.#endAll();
+    });
+  }
+
+  /** Lets no process start during `work`. */
+  async #emptying(work: () => Promise<void>): Promise<void> {
+    this.#is_emptying = true;
+    try {
+      await work();
+    } finally {
+      this.#is_emptying = false;
+    }
+  }
+
+  async #endAll(): Promise<void> {
+    const leaveAlone = this.#launcher.giveUpSoon(new ApiError('conflict', NO_STARTS));
+    const processes = await this.#registry.started();
+    leaveAlone();
+    await endAll(this.#options, this.#trees, processes);
   }
 
   /** Whether the processes are paused. */
@@ -346,6 +378,7 @@ export class Supervisor implements Service {
   #checkMayStart(process_id: string): void {
     if (this.#stopped !== null) throw new ApiError('shutting_down');
     if (this.is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
+    if (this.#is_emptying) throw new ApiError('conflict', NO_STARTS);
     this.#registry.checkRoom();
     this.#waiting.checkRoom();
     if (this.#left.isUnread(process_id)) throw unreadError(process_id);

@@ -48,6 +48,17 @@ export function stateIn(answer: DaemonResponse): RuntimeState | null {
   return state === 'paused' || state === 'running' ? state : 'lost';
 }
 
+/** The body of a pause or resume. A daemon of before knows no `memory`, and is told of it only where it matters. */
+export function switchBody(reason: string | null, memory: boolean): object {
+  return { reason, ...(memory ? {} : { memory }) };
+}
+
+/** What a request that a daemon has done came to: only a pause or resume says that no process was kept. */
+export function changeIn(answer: DaemonResponse): 'done' | 'emptied' {
+  const { memory } = fieldsOf(answer.outcome === 'answered' ? answer.data : null);
+  return memory === false ? 'emptied' : 'done';
+}
+
 /** Whether the daemon has done what it was asked. */
 export function isSuccess(
   answer: DaemonResponse,

@@ -70,14 +70,14 @@ export class NoRuntime implements Runtime {
     return { pod_name: podName(sandbox_id), persistence: null };
   }
 
-  /** Always `done`. */
-  async pause(): Promise<RuntimeChange> {
-    return 'done';
+  /** Always done. */
+  async pause(...[, , , memory = true]: Partial<Parameters<Runtime['pause']>>): Promise<RuntimeChange> {
+    return memory ? 'done' : 'emptied';
   }
 
-  /** Always `done`. */
-  async resume(): Promise<RuntimeChange> {
-    return 'done';
+  /** Always done. */
+  async resume(...[, , , memory = true]: Partial<Parameters<Runtime['resume']>>): Promise<RuntimeChange> {
+    return memory ? 'done' : 'emptied';
   }
 
   /** As much as a daemon would. */

@@ -92,10 +92,16 @@ export type Liveness = 'alive' | 'lost' | 'unknown';
 /**
  * The result of a change.
  * - `done`: also if nothing had to be changed
+ * - `emptied`: the same of a pause or resume, and the processes of before the pause are not kept
  * - `lost`: the sandbox's daemon has died; only `end` and `remove` are left
  * - `unknown`: as in `Liveness`
  */
-export type RuntimeChange = 'done' | 'lost' | 'unknown';
+export type RuntimeChange = 'done' | 'emptied' | 'lost' | 'unknown';
+
+/** Whether a change was not made, since there is no sandbox that it could be made to. */
+export function isGone(change: RuntimeChange): change is 'lost' | 'unknown' {
+  return change === 'lost' || change === 'unknown';
+}
 
 /** A sandbox that was made. */
 export interface MadeSandbox {
@@ -234,11 +240,18 @@ export interface Runtime {
   /** Creates a sandbox; resolves when its daemon is ready. Idempotent for the same spec. */
   create(spec: RuntimeSpec, fence?: Fence): Promise<MadeSandbox>;
 
-  /** Freezes it; resolves once `sandbox.paused` is committed. */
-  pause(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange>;
+  /**
+   * Freezes it; resolves once `sandbox.paused` is committed. With `memory` false its processes are ended first, with their
+   * events, and its daemon goes on delivering: what it then holds is the daemon's. A pause that fails, or is left in the
+   * middle, may have ended processes all the same.
+   */
+  pause(sandbox_id: string, reason: string | null, fence?: Fence, memory?: boolean): Promise<RuntimeChange>;
 
-  /** Unfreezes it; resolves once `sandbox.resumed` is committed. */
-  resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange>;
+  /**
+   * Unfreezes it; resolves once `sandbox.resumed` is committed. With `memory` false what its pause has kept is ended then.
+   * `emptied` also where the pause, or the fork that it comes from, has kept nothing.
+   */
+  resume(sandbox_id: string, reason: string | null, fence?: Fence, memory?: boolean): Promise<RuntimeChange>;
 
   /**
    * The memory in MiB that a paused sandbox can take until it is resumed, as its pause has found; of one that is not here

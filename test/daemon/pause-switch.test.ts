@@ -31,7 +31,11 @@ function pauseSwitch(refuse: (event: SandboxEvent) => boolean = () => false) {
         emitted.push({ event, key, only_after });
       },
     },
-    supervisor: { pause: note('freeze'), resume: note('thaw'), usage: async () => USAGE },
+    supervisor: {
+      pause: async (memory) => void steps.push(memory === false ? 'end' : 'freeze'),
+      resume: async (memory) => void steps.push(memory === false ? 'thaw and end' : 'thaw'),
+      usage: async () => USAGE,
+    },
     dispatcher: {
       start: note('deliver'),
       flush: async (ms: number) => void steps.push(`flush ${ms}`),
@@ -83,6 +87,40 @@ describe('a pause', () => {
     expect(key).toBe(`${only_after} undone`);
     await clock.advance(60_000);
     expect(emitted).toHaveLength(1);
+  });
+});
+
+describe('without memory', () => {
+  it('a pause ends the processes and goes on delivering, and a resume has nothing to bring back', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    expect(await pause_switch.pause(null, 2_000, false)).toBe(false);
+    expect(steps).toEqual(['end', 'sandbox.paused', 'checkpoint']);
+    expect(await pause_switch.pause(null, 2_000)).toBe(false);
+    expect(await pause_switch.resume(null)).toBe(false);
+    expect(await pause_switch.pause(null, 2_000)).toBe(true);
+    expect(await pause_switch.pause(null, 2_000, false)).toBe(true);
+    expect(await pause_switch.resume(null)).toBe(true);
+  });
+
+  it('a resume ends what the pause has kept before it says that it runs', async () => {
+    const { pause_switch, steps } = pauseSwitch();
+    await pause_switch.pause(null, 0);
+    steps.length = 0;
+    expect(await pause_switch.resume(null, false)).toBe(false);
+    expect(steps).toEqual(['thaw and end', 'sandbox.resumed', 'deliver', 'rescan']);
+  });
+
+  it('a change whose event the outbox refuses is undone, but what was ended', async () => {
+    const { pause_switch: running, steps } = pauseSwitch(() => true);
+    await expect(running.pause(null, 0, false)).rejects.toMatchObject({ code: 'outbox_unavailable' });
+    expect([steps, running.is_paused]).toEqual([['end', 'thaw'], false]);
+    let refused = 'sandbox.resumed';
+    const { pause_switch } = pauseSwitch(({ event_type }) => event_type === refused);
+    await pause_switch.pause(null, 0);
+    await expect(pause_switch.resume(null, false)).rejects.toMatchObject({ code: 'outbox_unavailable' });
+    expect(pause_switch.is_paused).toBe(true);
+    refused = '';
+    expect(await pause_switch.resume(null)).toBe(false);
   });
 });
 

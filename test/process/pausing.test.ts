@@ -45,6 +45,31 @@ test('what was stopped before a pause stays stopped after it', async () => {
   expect(await grows(harness, process.process_id)).toBe(false);
 });
 
+test('a pause and a resume without memory end every process, with its event, and leave room for new ones', async () => {
+  const { supervisor, events } = await start({ grace_ms: 300 });
+  const stubborn = { shell: 'trap "" TERM; sleep 1000 & wait; sleep 1000', process_id: 'stubborn' };
+  await supervisor.spawn(stubborn);
+  const restart = { policy: 'always' } as const;
+  await supervisor.spawn({ command: ['sleep', '1000'], process_id: 'restarted', restart });
+  const pausing = supervisor.pause(false);
+  await expect(supervisor.spawn({ command: ['true'] })).rejects.toMatchObject({ code: 'conflict' });
+  await pausing;
+  expect(supervisor.is_paused).toBe(true);
+  await expect(supervisor.spawn({ command: ['true'] })).rejects.toMatchObject({ code: 'conflict' });
+  const ended = () =>
+    events
+      .filter(({ event_type }) => /exited|crashed/.test(event_type))
+      .map(({ payload }) => payload.process_id);
+  expect(ended().sort()).toEqual(['restarted', 'stubborn']);
+  await supervisor.resume();
+
+  await supervisor.spawn({ command: ['sleep', '1000'], process_id: 'kept' });
+  await supervisor.pause();
+  await supervisor.resume(false);
+  expect([supervisor.is_paused, ended().at(-1)]).toEqual([false, 'kept']);
+  expect((await supervisor.spawn({ command: ['true'] })).created).toBe(true);
+});
+
 test('a paused process can be ended', async () => {
   const { supervisor } = await start({ grace_ms: 100 });
   const { process } = await supervisor.spawn({ command: ['sleep', '1000'] });

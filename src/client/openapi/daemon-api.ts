@@ -336,17 +336,20 @@ export interface components {
             memory_bytes: number;
             processes: number;
         };
-        SandboxReason: {
+        SandboxSwitchRequest: {
             reason?: string | null;
+            /** @default true */
+            memory?: boolean;
             flush_ms?: number;
         };
-        ChangedStateResponse: {
+        SwitchedStateResponse: {
             /** @constant */
             success: true;
-            data: components["schemas"]["ChangedState"];
+            data: components["schemas"]["SwitchedState"];
         };
-        ChangedState: {
+        SwitchedState: {
             state: components["schemas"]["SandboxState"];
+            memory: boolean;
         };
         EnvironmentRequest: {
             env: {
@@ -878,13 +881,13 @@ export interface operations {
     pauseSandbox: {
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SandboxReason"];
+                "application/json": components["schemas"]["SandboxSwitchRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": components["schemas"]["ChangedStateResponse"];
+                    "application/json": components["schemas"]["SwitchedStateResponse"];
                 };
             };
         };
@@ -892,13 +895,13 @@ export interface operations {
     resumeSandbox: {
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SandboxReason"];
+                "application/json": components["schemas"]["SandboxSwitchRequest"];
             };
         };
         responses: {
             200: {
                 content: {
-                    "application/json": components["schemas"]["ChangedStateResponse"];
+                    "application/json": components["schemas"]["SwitchedStateResponse"];
                 };
             };
         };

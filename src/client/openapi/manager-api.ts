@@ -454,8 +454,13 @@ export interface components {
             expires_at: string | null;
             hard_expires_at: string | null;
         };
-        SandboxReason: {
+        SandboxSwitchRequest: {
             reason?: string;
+            /**
+             * @description whether processes are kept
+             * @default true
+             */
+            memory?: boolean;
         };
         PausedSandboxResponse: {
             /** @constant */
@@ -466,6 +471,8 @@ export interface components {
             sandbox_id: string;
             paused: boolean;
             status: components["schemas"]["ActiveStatus"];
+            /** @description whether the processes were kept */
+            memory: boolean;
         };
         ResumedSandboxResponse: {
             /** @constant */
@@ -475,9 +482,16 @@ export interface components {
         ResumedSandbox: {
             sandbox_id: string;
             resumed: boolean;
+            /** @description whether the processes were kept */
+            memory: boolean;
         };
         ForkSandboxRequest: {
             config?: components["schemas"]["ForkConfig"];
+            /**
+             * @description whether processes are kept
+             * @default true
+             */
+            memory?: boolean;
         };
         ForkConfig: {
             ttl?: number;
@@ -492,6 +506,8 @@ export interface components {
         ForkedSandbox: {
             source_sandbox_id: string;
             sandbox: components["schemas"]["Sandbox"];
+            /** @description whether the processes were kept */
+            memory: boolean;
         };
         CreateFileResponse: {
             /** @constant */
@@ -1233,7 +1249,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SandboxReason"];
+                "application/json": components["schemas"]["SandboxSwitchRequest"];
             };
         };
         responses: {
@@ -1253,7 +1269,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SandboxReason"];
+                "application/json": components["schemas"]["SandboxSwitchRequest"];
             };
         };
         responses: {

@@ -51,6 +51,9 @@ export const SandboxViewData = namedObject('SandboxView', {
   resource_usage: ResourceUsageData,
 });
 
+/** The state after a pause or resume, and whether the processes were kept. */
+export const SwitchedData = namedObject('SwitchedState', { state: State, memory: Type.Boolean() });
+
 /** The state after a change of it. */
 export const StateData = namedObject('ChangedState', { state: State });
 

@@ -7,15 +7,22 @@ import { selectedSandbox } from './sandbox-id.ts';
 /** How long the manager may take for a change, in ms: it copies disks, and waits for deliveries. */
 export const CHANGE_TIMEOUT_MS = 5 * 60 * 1_000;
 
-/** Pauses or resumes a sandbox. Contract section 7, `POST /api/v1/sandboxes/{id}/pause`. */
+/** Pauses or resumes a sandbox, without `memory` ending its processes. Contract section 7, `POST /api/v1/sandboxes/{id}/pause`. */
 export async function setPaused(
   context: ManagerContext,
   verb: 'pause' | 'resume',
-  given?: string,
+  given: string | undefined,
+  memory: boolean,
 ): Promise<ExitCode> {
   const id = await selectedSandbox(context, given);
-  const answer = await post<object>(context, `/sandboxes/${id}/${verb}`);
-  await print(context, answer, `${id} ${verb === 'pause' ? 'is paused' : 'is running'}`);
+  // A manager of before knows no such field.
+  const answer = await post<{ memory?: boolean }>(
+    context,
+    `/sandboxes/${id}/${verb}`,
+    memory ? {} : { memory },
+  );
+  const kept = answer.memory === false ? '; its processes have ended' : '';
+  await print(context, answer, `${id} ${verb === 'pause' ? 'is paused' : 'is running'}${kept}`);
   return EXIT.ok;
 }
 

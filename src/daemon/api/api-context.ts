@@ -130,14 +130,27 @@ export class ApiContext {
     return this.#parts.initialise(given, env);
   }
 
-  /** Freezes all processes and stops delivering. Idempotent. Source: contract section 4, `/sandbox/pause`. */
-  async pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS): Promise<void> {
-    await this.#pauseSwitch().pause(reason, flush_ms);
+  /**
+   * Freezes all processes and stops delivering, or without `memory` ends them and goes on delivering. Idempotent. Resolves
+   * with whether they are kept. Throws `conflict` where the daemon would end with them. Source: contract section 4,
+   * `/sandbox/pause`.
+   */
+  async pause(reason: string | null, flush_ms = PAUSE_FLUSH_MS, memory = true): Promise<boolean> {
+    const pause_switch = this.#pauseSwitch();
+    if (!memory) this.#checkMayEmpty();
+    return pause_switch.pause(reason, flush_ms, memory);
   }
 
-  /** Resumes processes and delivery. Idempotent. Source: contract section 4, `/sandbox/resume`. */
-  async resume(reason: string | null): Promise<void> {
-    await this.#pauseSwitch().resume(reason);
+  /** Resumes processes and delivery, or without `memory` ends what the pause kept. Otherwise as `pause`. */
+  async resume(reason: string | null, memory = true): Promise<boolean> {
+    const pause_switch = this.#pauseSwitch();
+    if (!memory) this.#checkMayEmpty();
+    return pause_switch.resume(reason, memory);
+  }
+
+  #checkMayEmpty(): void {
+    if (!this.#sandbox?.main) return;
+    throw new ApiError('conflict', 'memory: the daemon has a main command and ends with it.');
   }
 
   /** Freezes all processes during `work`, without an event, with a copy of the outbox beside it for a fork. */

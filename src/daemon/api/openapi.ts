@@ -20,6 +20,7 @@ import {
   LifecycleData,
   SandboxViewData,
   StateData,
+  SwitchedData,
   VERSION_FIELDS,
 } from '../../contract/schema/sandboxes.ts';
 import { accessOf, type RouteAccess } from './route-access.ts';
@@ -74,14 +75,14 @@ const SANDBOX_DOCS = tagged('sandbox', {
   'POST /sandbox/pause': {
     operation_id: 'pauseSandbox',
     summary: 'Pause the sandbox',
-    data: StateData,
+    data: SwitchedData,
     is_body_optional: true,
     errors: ['conflict'],
   },
   'POST /sandbox/resume': {
     operation_id: 'resumeSandbox',
     summary: 'Resume the sandbox',
-    data: StateData,
+    data: SwitchedData,
     is_body_optional: true,
     errors: ['conflict'],
   },

@@ -26,8 +26,8 @@ export interface SandboxContext {
   readonly environment: Pick<Environment, 'change'>;
   readonly state: SandboxState | 'starting';
   view(): Promise<SandboxView>;
-  pause(reason: string | null, flush_ms?: number): Promise<void>;
-  resume(reason: string | null): Promise<void>;
+  pause(reason: string | null, flush_ms?: number, memory?: boolean): Promise<boolean>;
+  resume(reason: string | null, memory?: boolean): Promise<boolean>;
   initialise(given: Initialisation, env: Record<string, string>): Promise<void>;
   isControl(socket: Socket): boolean;
   forgetToken(): void;
@@ -60,8 +60,9 @@ const InitBody = openObject('InitSandboxRequest', {
 
 const EnvBody = namedObject('EnvironmentRequest', { env: environmentOf(orNull(PlainText)) });
 
-const ReasonBody = namedObject('SandboxReason', {
+const SwitchBody = namedObject('SandboxSwitchRequest', {
   reason: Type.Optional(orNull(Type.String({ maxLength: 1024 }))),
+  memory: Type.Optional(Type.Boolean({ default: true })),
   flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
 });
 
@@ -71,16 +72,16 @@ export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext
 
   app.get('/api/v1/sandbox', async () => success(await daemon.view()));
 
-  app.post('/api/v1/sandbox/pause', { schema: { body: ReasonBody } }, async (request) => {
-    const { reason, flush_ms } = (request.body ?? {}) as Static<typeof ReasonBody>;
-    await daemon.pause(reason ?? null, flush_ms);
-    return success({ state: daemon.state });
+  app.post('/api/v1/sandbox/pause', { schema: { body: SwitchBody } }, async (request) => {
+    const { reason, memory, flush_ms } = (request.body ?? {}) as Static<typeof SwitchBody>;
+    const keeps_memory = await daemon.pause(reason ?? null, flush_ms, memory);
+    return success({ state: daemon.state, memory: keeps_memory });
   });
 
-  app.post('/api/v1/sandbox/resume', { schema: { body: ReasonBody } }, async (request) => {
-    const { reason } = (request.body ?? {}) as Static<typeof ReasonBody>;
-    await daemon.resume(reason ?? null);
-    return success({ state: daemon.state });
+  app.post('/api/v1/sandbox/resume', { schema: { body: SwitchBody } }, async (request) => {
+    const { reason, memory } = (request.body ?? {}) as Static<typeof SwitchBody>;
+    const keeps_memory = await daemon.resume(reason ?? null, memory);
+    return success({ state: daemon.state, memory: keeps_memory });
   });
 
   app.put('/api/v1/sandbox/env', { schema: { body: EnvBody } }, async (request) => {

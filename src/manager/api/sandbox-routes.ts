@@ -8,7 +8,7 @@ import type { Claims } from '../sandboxes/claims.ts';
 import type { Deletions } from '../sandboxes/deletion.ts';
 import type { Forks } from '../sandboxes/forks.ts';
 import type { TrafficMetering } from '../sandboxes/ports.ts';
-import { ChangeBody, ClaimBody, ForkBody, ReasonBody, RefreshBody } from '../sandboxes/request-schemas.ts';
+import { ChangeBody, ClaimBody, ForkBody, RefreshBody, SwitchBody } from '../sandboxes/request-schemas.ts';
 import { type ClaimRules, changeRequest, claimRequest, forkRequest } from '../sandboxes/requests.ts';
 import type { ManagedSandboxRow, SandboxStore } from '../sandboxes/sandbox-store.ts';
 import { optionalTimestamp, sandboxView, statusView } from '../sandboxes/sandbox-view.ts';
@@ -138,19 +138,22 @@ function registerTransitions(app: HttpApp, parts: SandboxRouteParts): void {
   const { sandboxes, forks } = parts;
   app.post(
     `${PATH}/:sandbox_id/pause`,
-    { config: { scope: write, doc: SANDBOX_DOCS.pause }, schema: { ...one, body: ReasonBody } },
+    { config: { scope: write, doc: SANDBOX_DOCS.pause }, schema: { ...one, body: SwitchBody } },
     async (request) => {
-      const { sandbox_id, status } = await sandboxes.pause(named(request), reasonOf(request));
-      return success({ sandbox_id, paused: true, status });
+      const { reason, memory } = switchOf(request);
+      const paused = await sandboxes.pause(named(request), reason, null, memory);
+      const { sandbox_id, status, memory: kept } = paused;
+      return success({ sandbox_id, paused: true, status, memory: kept });
     },
   );
 
   app.post(
     `${PATH}/:sandbox_id/resume`,
-    { config: { scope: write, doc: SANDBOX_DOCS.resume }, schema: { ...one, body: ReasonBody } },
+    { config: { scope: write, doc: SANDBOX_DOCS.resume }, schema: { ...one, body: SwitchBody } },
     async (request) => {
-      const { sandbox_id } = await sandboxes.resume(named(request), reasonOf(request));
-      return success({ sandbox_id, resumed: true });
+      const { reason, memory } = switchOf(request);
+      const { sandbox_id, memory: kept } = await sandboxes.resume(named(request), reason, memory);
+      return success({ sandbox_id, resumed: true, memory: kept });
     },
   );
 
@@ -164,6 +167,7 @@ function registerTransitions(app: HttpApp, parts: SandboxRouteParts): void {
       return success({
         source_sandbox_id: request.params.sandbox_id,
         sandbox: await recordOf(child, parts),
+        memory: false,
       });
     },
   );
@@ -180,8 +184,9 @@ function named(request: FastifyRequest): SandboxRef {
   return { sandbox_id, team_id: callerOf(request).team_id };
 }
 
-function reasonOf(request: FastifyRequest): string | null {
-  return ((request.body ?? {}) as Static<typeof ReasonBody>).reason ?? null;
+function switchOf(request: FastifyRequest): { reason: string | null; memory: boolean } {
+  const { reason = null, memory = true } = (request.body ?? {}) as Static<typeof SwitchBody>;
+  return { reason, memory };
 }
 
 function keyOf(request: FastifyRequest): string | null {

@@ -115,23 +115,29 @@ export const StatusData = namedObject('SandboxStatus', {
   created_at: Time,
 });
 
+/** What a pause, resume or fork says of the processes. */
+const Kept = Type.Boolean({ description: 'whether the processes were kept' });
+
 /** The answer to a pause. */
 export const PausedData = namedObject('PausedSandbox', {
   sandbox_id: Type.String(),
   paused: Type.Boolean(),
   status: Status,
+  memory: Kept,
 });
 
 /** The answer to a resume. */
 export const ResumedData = namedObject('ResumedSandbox', {
   sandbox_id: Type.String(),
   resumed: Type.Boolean(),
+  memory: Kept,
 });
 
 /** The answer to a fork. */
 export const ForkedData = namedObject('ForkedSandbox', {
   source_sandbox_id: Type.String(),
   sandbox: SandboxData,
+  memory: Kept,
 });
 
 /** The answer to a refresh. */

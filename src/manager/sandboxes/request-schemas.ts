@@ -112,13 +112,20 @@ export const ChangeBody = namedObject('ChangeSandboxRequest', {
   }),
 });
 
-/** The schema of a fork's body; durations and webhook are the source's unless given. */
-export const ForkBody = namedObject('ForkSandboxRequest', { config: Type.Optional(ForkConfig) });
+/** Whether the processes are kept. */
+const Memory = Type.Boolean({ default: true, description: 'whether processes are kept' });
+
+/** The schema of a fork's body; durations and webhook are the source's unless given. A fork is of the disk, whatever `memory` says. */
+export const ForkBody = namedObject('ForkSandboxRequest', {
+  config: Type.Optional(ForkConfig),
+  memory: Type.Optional(Memory),
+});
 
 /** The schema of a refresh's body; `duration` in seconds. */
 export const RefreshBody = namedObject('RefreshSandboxRequest', { duration: Type.Optional(Duration) });
 
 /** The schema of a pause's or resume's body. */
-export const ReasonBody = namedObject('SandboxReason', {
+export const SwitchBody = namedObject('SandboxSwitchRequest', {
   reason: Type.Optional(Type.String({ maxLength: 1024 })),
+  memory: Type.Optional(Memory),
 });

@@ -4,6 +4,7 @@ import type { Database, Queries, Transaction } from '../database/database.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import { isDiskFull } from '../database/database-errors.ts';
 import type { SandboxTable, Tables } from '../database/tables.ts';
+import { addPairs, hasPair, removePairs } from './metadata-pairs.ts';
 import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */
@@ -392,35 +393,7 @@ function isHeld(where: Where, { sandbox_id, operation_fence }: NumberedOperation
   ]);
 }
 
-/** Keys hold no colon. */
-function hasPair(where: Where, team_id: string, pair: string) {
-  const colon = pair.indexOf(':');
-  const matching = where
-    .selectFrom('sandbox_metadata')
-    .select('sandbox_metadata.sandbox_id')
-    .where('sandbox_metadata.team_id', '=', team_id)
-    .where('key', '=', pair.slice(0, colon))
-    .where('text', '=', pair.slice(colon + 1));
-  return where('sandbox_id', 'in', matching);
-}
-
-/** Adds the pairs by which lists find a sandbox that is made in the same transaction. */
-async function addPairs(
-  tx: Transaction,
-  { sandbox_id, team_id, metadata }: Pick<ManagedSandboxRow, 'sandbox_id' | 'team_id' | 'metadata'>,
-): Promise<void> {
-  const pairs = Object.entries<string>(JSON.parse(metadata ?? '{}'));
-  if (pairs.length === 0) return;
-  const rows = pairs.map(([key, text]) => ({ sandbox_id, team_id, key, text }));
-  await tx.insertInto('sandbox_metadata').values(rows).execute();
-}
-
 /** Lets the idempotency key of a sandbox's claim be used anew. */
 async function freeKey(tx: Transaction, sandbox_id: string): Promise<void> {
   await tx.deleteFrom('idempotency_keys').where('sandbox_id', '=', sandbox_id).execute();
-}
-
-/** Removes the pairs of a sandbox that is deleted: it is in no list from then on. */
-async function removePairs(tx: Transaction, sandbox_id: string): Promise<void> {
-  await tx.deleteFrom('sandbox_metadata').where('sandbox_id', '=', sandbox_id).execute();
 }

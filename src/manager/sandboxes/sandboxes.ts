@@ -21,6 +21,12 @@ type SandboxesServices = Pick<
   'clock' | 'store' | 'runtime' | 'admission' | 'metering' | 'traffic' | 'seal'
 >;
 
+/** A sandbox that was paused or resumed. */
+export type SwitchedSandbox = ManagedSandboxRow & {
+  /** Whether its processes were kept. */
+  memory: boolean;
+};
+
 /** Reads and transitions of existing sandboxes. Every method throws `not_found`. Source: contract section 7. */
 export class Sandboxes {
   readonly #services: SandboxesServices;
@@ -77,21 +83,24 @@ export class Sandboxes {
   }
 
   /**
-   * Freezes a running sandbox; its lease ends. With `idle_by_ms`, wall time, only if its idle time has ended by then. Throws
-   * `conflict` and what the runtime throws.
+   * Freezes a running sandbox, or without `memory` ends its processes; its lease ends. With `idle_by_ms`, wall time, only if
+   * its idle time has ended by then. Throws `conflict` and what the runtime throws.
    */
   async pause(
     named: SandboxRef,
     reason: string | null,
     idle_by_ms: number | null = null,
-  ): Promise<ManagedSandboxRow> {
+    memory = true,
+  ): Promise<SwitchedSandbox> {
     const { runtime, metering, traffic } = this.#services;
     let usage: NetworkUsage | null = null;
-    return this.#transitions.run(named, 'pause', {
+    let kept = memory;
+    const row = await this.#transitions.run(named, 'pause', {
       idle_by_ms,
       has_event: true,
       carryOut: async ({ sandbox_id }, held) => {
-        const paused = await runtime.pause(sandbox_id, reason, held);
+        const paused = await runtime.pause(sandbox_id, reason, held, memory);
+        kept = paused !== 'emptied';
         usage = await traffic.usage(sandbox_id);
         return paused;
       },
@@ -101,19 +110,28 @@ export class Sandboxes {
         await traffic.closed(tx, sandbox_id, usage, now_ms);
       },
     });
+    return { ...row, memory: kept };
   }
 
-  /** Resumes a paused sandbox; its ttl starts again. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */
-  async resume(named: SandboxRef, reason: string | null): Promise<ManagedSandboxRow> {
+  /**
+   * Resumes a paused sandbox, without `memory` with none of the processes that its pause has kept; its ttl starts again.
+   * Throws `conflict`, `quota_exceeded`, `capacity_exhausted`.
+   */
+  async resume(named: SandboxRef, reason: string | null, memory = true): Promise<SwitchedSandbox> {
     const { runtime, metering, traffic, store, admission } = this.#services;
-    return this.#transitions.run(named, 'resume', {
+    let kept = memory;
+    const row = await this.#transitions.run(named, 'resume', {
       has_event: true,
       admit: async (tx) => {
         const row = await store.find(tx, named.sandbox_id, named.team_id);
         if (row?.status !== 'paused' || row.operation !== null) return;
         await admission.admit(tx, leaseOf(row));
       },
-      carryOut: (row, held) => runtime.resume(row.sandbox_id, reason, held),
+      carryOut: async ({ sandbox_id }, held) => {
+        const resumed = await runtime.resume(sandbox_id, reason, held, memory);
+        kept = resumed !== 'emptied';
+        return resumed;
+      },
       changes: (row, at) => ({
         status: 'running',
         held_mib: null,
@@ -125,6 +143,7 @@ export class Sandboxes {
         await traffic.began(tx, row, now_ms);
       },
     });
+    return { ...row, memory: kept };
   }
 
   /** Changes what can be changed after the claim. Throws `conflict`, `quota_exceeded`, `capacity_exhausted`. */

@@ -175,13 +175,13 @@ export class KubernetesRuntime implements Runtime {
   }
 
   /** Stops a sandbox's processes; resolves once `sandbox.paused` is committed. The Pod keeps what it has requested. */
-  async pause(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
-    return this.#running.setPaused(sandbox_id, true, reason, fence);
+  async pause(...[id, reason, fence, memory]: Parameters<Runtime['pause']>): Promise<RuntimeChange> {
+    return this.#running.setPaused(id, true, reason, fence, memory);
   }
 
   /** Continues a sandbox's processes; resolves once `sandbox.resumed` is committed. */
-  async resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
-    return this.#running.setPaused(sandbox_id, false, reason, fence);
+  async resume(...[id, reason, fence, memory]: Parameters<Runtime['resume']>): Promise<RuntimeChange> {
+    return this.#running.setPaused(id, false, reason, fence, memory);
   }
 
   /** Its Pod keeps what it has requested. */

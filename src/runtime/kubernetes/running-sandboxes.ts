@@ -1,14 +1,16 @@
 import { ApiError } from '../../contract/errors.ts';
 import { type DaemonResponse, requestDaemon } from '../control-client.ts';
 import {
+  changeIn,
   DAEMON_ANSWER_TIMEOUT_MS,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
   environmentBody,
   isSuccess,
   stateIn,
+  switchBody,
 } from '../daemon-requests.ts';
-import type { Fence, Liveness, RuntimeChange, RuntimeState } from '../runtime.ts';
+import { type Fence, isGone, type Liveness, type RuntimeChange, type RuntimeState } from '../runtime.ts';
 import { stepsOf } from '../steps.ts';
 import type { ClusterClient } from './api/cluster-client.ts';
 import type { Pod } from './api/objects.ts';
@@ -76,6 +78,7 @@ export class RunningSandboxes {
     is_paused: boolean,
     reason: string | null,
     fence?: Fence,
+    memory = true,
   ): Promise<RuntimeChange> {
     const { records } = this.#parts;
     const path = is_paused ? '/sandbox/pause' : '/sandbox/resume';
@@ -83,9 +86,9 @@ export class RunningSandboxes {
     const found = await records.read(sandbox_id);
     const begin = stepsOf(fence, () => takenBy(found));
     await begin('ask the daemon');
-    const changed = await this.#changeThroughDaemon(sandbox_id, 'POST', path, { reason });
+    const changed = await this.#changeThroughDaemon(sandbox_id, 'POST', path, switchBody(reason, memory));
     await begin('record the change');
-    if (changed === 'done' && found !== null) await records.change(found, { is_paused });
+    if (!isGone(changed) && found !== null) await records.change(found, { is_paused });
     return changed;
   }
 
@@ -121,7 +124,7 @@ export class RunningSandboxes {
     body: object,
   ): Promise<RuntimeChange> {
     const answer = await this.#askDaemon(sandbox_id, method, path, body);
-    if (isSuccess(answer)) return 'done';
+    if (isSuccess(answer)) return changeIn(answer);
     const life = await this.liveness(sandbox_id);
     if (life !== 'alive') return life;
     throw daemonError(answer);

@@ -10,6 +10,7 @@ import {
   daemonError,
   initBody,
   isSuccess,
+  switchBody,
 } from '../daemon-requests.ts';
 import type { Fence, ForkFences, MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import { type Begin, stepsOf } from '../steps.ts';
@@ -134,7 +135,7 @@ export class KubernetesBuilder {
       const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
         method: 'POST',
         path: '/sandbox/pause',
-        body: { reason: 'fork' },
+        body: switchBody('fork', false),
         within_ms: DAEMON_CHANGE_TIMEOUT_MS,
       });
       if (!isSuccess(answer)) throw daemonError(answer);

@@ -191,13 +191,13 @@ export class LocalRuntime implements Runtime {
   }
 
   /** Freezes a sandbox; resolves once `sandbox.paused` is committed. */
-  async pause(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
-    return setSandboxPaused(this.#files(sandbox_id), true, reason, this.#parts, fence);
+  async pause(...[id, reason, fence, memory]: Parameters<Runtime['pause']>): Promise<RuntimeChange> {
+    return setSandboxPaused(this.#files(id), true, reason, this.#parts, fence, memory);
   }
 
   /** Unfreezes a sandbox; resolves once `sandbox.resumed` is committed. */
-  async resume(sandbox_id: string, reason: string | null, fence?: Fence): Promise<RuntimeChange> {
-    return setSandboxPaused(this.#files(sandbox_id), false, reason, this.#parts, fence);
+  async resume(...[id, reason, fence, memory]: Parameters<Runtime['resume']>): Promise<RuntimeChange> {
+    return setSandboxPaused(this.#files(id), false, reason, this.#parts, fence, memory);
   }
 
   /** What it was bounded to when it was paused; what a copy is going to be bounded to. */

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { requestDaemon } from '../control-client.ts';
 import {
+  changeIn,
   DAEMON_ANSWER_TIMEOUT_MS,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
@@ -10,17 +11,19 @@ import {
   lifecycleOf,
   NO_EVENTS,
   stateIn,
+  switchBody,
 } from '../daemon-requests.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
-import type {
-  Fence,
-  KeptSandbox,
-  LifecyclePage,
-  Liveness,
-  MadeSandbox,
-  RecordTrust,
-  RuntimeChange,
-  RuntimeState,
+import {
+  type Fence,
+  isGone,
+  type KeptSandbox,
+  type LifecyclePage,
+  type Liveness,
+  type MadeSandbox,
+  type RecordTrust,
+  type RuntimeChange,
+  type RuntimeState,
 } from '../runtime.ts';
 import { stepsOf } from '../steps.ts';
 import { isProcessAlive } from './host-process.ts';
@@ -83,7 +86,7 @@ export async function changeThroughDaemon(
   files.trimLog();
   const request = { method, path, body, within_ms: DAEMON_CHANGE_TIMEOUT_MS };
   const answer = await requestDaemon(files.socket_address, request);
-  if (isSuccess(answer)) return 'done';
+  if (isSuccess(answer)) return changeIn(answer);
   if (await isLost(files.readRecord())) return 'lost';
   throw daemonError(answer);
 }
@@ -118,7 +121,8 @@ export async function inspectSandbox(files: SandboxFiles): Promise<RuntimeState>
 
 /**
  * Pauses or resumes a sandbox through its daemon, which stops and continues the processes that it knows; the kernel
- * freezes them all besides. Errors as in `changeThroughDaemon`, and if the kernel does not; then it is as before.
+ * freezes them all besides. Without `memory` the daemon ends them. Errors as in `changeThroughDaemon`, and if the kernel does
+ * not; then it is as before, but for what was ended.
  */
 export async function setSandboxPaused(
   files: SandboxFiles,
@@ -126,14 +130,20 @@ export async function setSandboxPaused(
   reason: string | null,
   { groups, clock }: { groups: ResourceGroups; clock: Clock },
   fence?: Fence,
+  memory = true,
 ): Promise<RuntimeChange> {
   const begin = stepsOf(fence, () => files.takenBy());
   const { sandbox_id } = files;
   const { frozen } = groups;
   const record = files.readRecord();
   const { daemon, is_paused: was_paused, memory_mib = 0 } = record ?? {};
-  const change = (to: boolean) =>
-    changeThroughDaemon(files, 'POST', to ? '/sandbox/pause' : '/sandbox/resume', { reason });
+  const change = (to: boolean, keeping = true) =>
+    changeThroughDaemon(
+      files,
+      'POST',
+      to ? '/sandbox/pause' : '/sandbox/resume',
+      switchBody(reason, keeping),
+    );
   const freeze = async () => {
     await begin('freeze the processes');
     if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
@@ -145,14 +155,14 @@ export async function setSandboxPaused(
     frozen.thaw(sandbox_id);
   }
   await begin('ask the daemon');
-  const changed = await change(is_paused).catch(async (error) => {
+  const changed = await change(is_paused, memory).catch(async (error) => {
     if (was_paused) {
       await freeze();
       updateRecord(files, { held_mib: await hold() });
     }
     throw error;
   });
-  if (changed !== 'done') return changed;
+  if (isGone(changed)) return changed;
   if (is_paused) {
     await freeze().catch(async (error) => {
       await begin('take the pause back');

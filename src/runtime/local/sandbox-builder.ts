@@ -10,13 +10,14 @@ import {
   daemonError,
   initBody,
   isSuccess,
+  switchBody,
 } from '../daemon-requests.ts';
 import { copyRootfs } from '../disk/copy.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
 import type { ResourceGroups } from '../limits/resource-groups.ts';
 import type { LocalNetworks, SandboxNetwork } from '../networks/local-networks.ts';
 import { openStateDir, prepareRootfs } from '../rootfs.ts';
-import type { Fence, ForkFences, RuntimeSpec } from '../runtime.ts';
+import { type Fence, type ForkFences, isGone, type RuntimeSpec } from '../runtime.ts';
 import { type Begin, stepsOf } from '../steps.ts';
 import type { Isolation } from '../walls/isolation.ts';
 import type { SandboxUsers } from '../walls/sandbox-users.ts';
@@ -87,8 +88,8 @@ export class SandboxBuilder {
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
       await this.#launch(files, spec, begin, user, network);
       await begin('pause the copy');
-      const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', { reason: 'fork' });
-      if (paused !== 'done') throw new ApiError('internal_error', "The fork's daemon has died.");
+      const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', switchBody('fork', false));
+      if (isGone(paused)) throw new ApiError('internal_error', "The fork's daemon has died.");
       const held_mib = await groups.hold(spec.sandbox_id, spec.memory_mib, clock);
       await begin('record the pause');
       updateRecord(files, { is_paused: true, held_mib });

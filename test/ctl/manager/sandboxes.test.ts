@@ -126,7 +126,10 @@ describe('the sandboxes of a manager', () => {
     });
     const unknown = await run(['quota', 'speed'], managed.env);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/\(invalid_request\)\n$/)]);
-    await printed('sandbox', 'pause', await printed('sandbox', 'claim'));
+    const emptied = await printed('sandbox', 'claim');
+    expect(await printed('sandbox', 'pause', '--no-memory', emptied)).toBe(
+      `${emptied} is paused; its processes have ended`,
+    );
     const { windows, next_cursor } = JSON.parse(await printed('usage', '--json'));
     expect(windows).toMatchObject([
       { window_type: 'sandbox.runtime_mib_milliseconds' },

@@ -111,6 +111,7 @@ describe('an answer of the application', () => {
   it.each<[string, string, string, string]>([
     ['POST', '/api/v1/sandbox/pause', '{"reson":"x"}', 'reson: unknown field'],
     ['POST', '/api/v1/sandbox/pause', '{"reason":1}', 'reason'],
+    ['POST', '/api/v1/sandbox/pause', '{"memory":"yes"}', 'memory'],
     ['POST', '/api/v1/sandbox/pause', '{', 'body: must be JSON'],
     ['PUT', '/api/v1/sandbox/env', '{}', 'env: is required'],
     ['PUT', '/api/v1/sandbox/env', '{"env":{"A":1}}', 'env'],

@@ -72,8 +72,12 @@ describe('pause and resume', () => {
     await consumer.arrival('sandbox.ready');
     expect((await call('POST', '/api/v1/sandbox/pause', { body: '{"reason":"idle"}' })).json.data).toEqual({
       state: 'paused',
+      memory: true,
     });
-    expect((await call('POST', '/api/v1/sandbox/pause')).json.data).toEqual({ state: 'paused' });
+    expect((await call('POST', '/api/v1/sandbox/pause')).json.data).toEqual({
+      state: 'paused',
+      memory: true,
+    });
     const { event } = await consumer.arrival('sandbox.paused');
     expect(event.payload).toEqual({
       reason: 'idle',
@@ -86,12 +90,22 @@ describe('pause and resume', () => {
     const { event_id } = (await publish('{}')).json.data;
     const shown = await call('GET', `/api/v1/webhook/deliveries/${event_id}`);
     expect(shown.json.data).toMatchObject({ state: 'pending', attempts: [] });
-    expect((await call('POST', '/api/v1/sandbox/resume')).json.data).toEqual({ state: 'running' });
-    expect((await call('POST', '/api/v1/sandbox/resume')).json.data).toEqual({ state: 'running' });
+    const running = { state: 'running', memory: true };
+    expect((await call('POST', '/api/v1/sandbox/resume')).json.data).toEqual(running);
+    expect((await call('POST', '/api/v1/sandbox/resume')).json.data).toEqual(running);
     await consumer.arrival('agent.event');
     const resumed = await consumer.arrival('sandbox.resumed');
     expect(resumed.event.payload).toEqual({ reason: null, paused_ms: expect.any(Number) });
     expect(consumer.types).toEqual(['sandbox.ready', 'sandbox.paused', 'agent.event', 'sandbox.resumed']);
+  });
+
+  it('do not end a main command, with which the daemon would end', async () => {
+    const { call } = await startDaemon('--', 'sleep', '1000');
+    for (const verb of ['pause', 'resume']) {
+      const answer = await call('POST', `/api/v1/sandbox/${verb}`, { body: '{"memory":false}' });
+      expect([answer.status, answer.json.error.code]).toEqual([409, 'conflict']);
+    }
+    expect((await call('GET', '/api/v1/sandbox')).json.data.state).toBe('running');
   });
 
   it('are answered 409 before the init', async () => {

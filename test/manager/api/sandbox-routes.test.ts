@@ -83,9 +83,14 @@ describeOnStores('the main path', (fresh) => {
       sandbox_id: id,
       paused: true,
       status: 'paused',
+      memory: true,
     });
     expect((await team.post(`${path}/pause`)).error?.code).toBe('conflict');
-    expect((await team.post(`${path}/resume`, {})).data).toEqual({ sandbox_id: id, resumed: true });
+    expect((await team.post(`${path}/resume`, {})).data).toEqual({
+      sandbox_id: id,
+      resumed: true,
+      memory: true,
+    });
     expect((await team.get(path)).data).toMatchObject({ runtime_generation: 2, status: 'running' });
 
     const forked = await team.post(`${path}/fork`, { config: { hard_ttl: 500 } });

@@ -131,6 +131,28 @@ describe.skipIf(missing !== '')(
       expect([limit_mib(), runtime.heldMib('sbx-1')]).toEqual([640, null]);
     });
 
+    it('is its daemon’s alone after a pause without memory, and its lease again after the resume', async () => {
+      const sandboxes = await Sandboxes.open();
+      const { runtime } = sandboxes;
+      await runtime.create(spec('sbx-1', { memory_mib: 512 }));
+      const fillAgain = async () => {
+        await sandboxes.ask('sbx-1', 'POST', '/processes', { shell: `${fill(300)} > /root/said` });
+        await eventually(async () => expect(await sandboxes.output('sbx-1', 'cat /root/said')).toBe('full'), {
+          timeout: 20_000,
+        });
+      };
+      await fillAgain();
+      expect(await runtime.pause('sbx-1', null)).toBe('done');
+      expect(runtime.heldMib('sbx-1')).toBeGreaterThan(300);
+      expect(await runtime.resume('sbx-1', null, undefined, false)).toBe('emptied');
+      await sandboxes.output('sbx-1', 'rm /root/said');
+      await fillAgain();
+      expect(await runtime.pause('sbx-1', null, undefined, false)).toBe('emptied');
+      expect(runtime.heldMib('sbx-1')).toBe(128);
+      expect(await runtime.resume('sbx-1', null)).toBe('emptied');
+      expect(runtime.heldMib('sbx-1')).toBeNull();
+    });
+
     it('is the node’s until it is given back: a node of 256 MiB holds two that are full', async () => {
       const sandboxes = await Sandboxes.open();
       const database = `sqlite:${join(scratchFolder(), 'manager.db')}`;

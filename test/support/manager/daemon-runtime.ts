@@ -28,16 +28,16 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
     return { pod_name: `daemon-${sandbox_id}`, persistence: null };
   }
 
-  override async pause(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {
-    await this.#ask(sandbox_id, 'pause', { reason: reason ?? null, flush_ms: 0 });
+  override async pause(...[sandbox_id, reason = null, , memory]: Partial<Parameters<Runtime['pause']>>) {
+    const change = await this.#ask(sandbox_id, 'pause', { reason, memory, flush_ms: 0 });
     this.states.set(sandbox_id as string, 'paused');
-    return 'done';
+    return change;
   }
 
-  override async resume(sandbox_id?: string, reason?: string | null): Promise<RuntimeChange> {
-    await this.#ask(sandbox_id, 'resume', { reason: reason ?? null });
+  override async resume(...[sandbox_id, reason = null, , memory]: Partial<Parameters<Runtime['resume']>>) {
+    const change = await this.#ask(sandbox_id, 'resume', { reason, memory });
     this.states.set(sandbox_id as string, 'running');
-    return 'done';
+    return change;
   }
 
   override async inspect(sandbox_id?: string): Promise<RuntimeState> {
@@ -68,10 +68,15 @@ export class DaemonRuntime extends NoRuntime implements Runtime {
     await this.#running(sandbox_id).daemon.stop('signal', 'SIGTERM');
   }
 
-  async #ask(sandbox_id: string | undefined, change: 'pause' | 'resume', body: object): Promise<void> {
+  async #ask(
+    sandbox_id: string | undefined,
+    change: 'pause' | 'resume',
+    body: object,
+  ): Promise<RuntimeChange> {
     const { call } = this.#running(sandbox_id);
     const answer = await call('POST', `/api/v1/sandbox/${change}`, { body: JSON.stringify(body) });
     if (answer.status !== 200) throw new Error(answer.text);
+    return answer.json.data.memory ? 'done' : 'emptied';
   }
 
   #running(sandbox_id: string | undefined): Running {

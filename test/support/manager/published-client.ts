@@ -1,7 +1,10 @@
-import { APIError, Client, type Sandbox } from 'sandbox0';
+import { APIError, Client, type Sandbox, verifyWebhookSignature } from 'sandbox0';
 import { expect } from 'vitest';
+import type { Consumer } from '../consumer.ts';
 import { eventually } from '../eventually.ts';
 import type { BuiltManager } from './built-manager.ts';
+
+const SECRET = 'a secret of this test';
 
 type Stream = Awaited<ReturnType<Sandbox['cmdStream']>>;
 
@@ -14,18 +17,39 @@ async function gather(stream: Stream): Promise<Record<string, string>> {
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
-/** What the published client does with a sandbox, from claim to deletion; `folder` is one that the sandbox may make. */
-export async function usePublishedClient({ url, token }: BuiltManager, folder: string): Promise<void> {
+/**
+ * What the published client does with a sandbox, from claim to deletion; `folder` is one that the sandbox may make. With a
+ * consumer it also accepts what the sandbox's webhook is sent.
+ */
+export async function usePublishedClient(
+  { url, token }: BuiltManager,
+  folder: string,
+  consumer?: Consumer,
+): Promise<void> {
   const client = new Client({ baseUrl: url, token });
   const sandbox = await client.sandboxes.claim('default', {
-    config: { envVars: { MODE: 'real' }, ttl: 600 },
+    config: {
+      envVars: { MODE: 'real' },
+      ttl: 600,
+      ...(consumer ? { webhook: { url: consumer.url, secret: SECRET } } : {}),
+    },
   });
   expect(sandbox.status).toBe('running');
 
   await commands(sandbox);
   await contexts(sandbox);
   await files(sandbox, folder);
+  if (consumer) {
+    const { body, headers } = await consumer.arrival('process.exited');
+    const signature = String(headers['x-service-signature']);
+    expect(verifyWebhookSignature(SECRET, body, signature)).toBe(true);
+    expect(verifyWebhookSignature(SECRET, `${body} `, signature)).toBe(false);
+  }
 
+  const refreshed = await client.sandboxes.refresh(sandbox.id, { duration: 900 });
+  expect(refreshed.expiresAt?.getTime()).toBeGreaterThan(Date.now());
+  expect((await client.sandboxes.status(sandbox.id)).status).toBe('running');
+  await notBuilt(client, sandbox);
   const paused = await client.sandboxes.pauseAndWait(sandbox.id);
   expect(paused).toMatchObject({ status: 'paused', paused: true });
   await expect(sandbox.cmd('true')).rejects.toMatchObject({ statusCode: 409, code: 'conflict' });
@@ -47,6 +71,33 @@ export async function usePublishedClient({ url, token }: BuiltManager, folder: s
     const { windows } = await client.usage.listWindows({ windowType: 'sandbox.runtime_mib_milliseconds' });
     expect(new Set(windows.map(({ sandboxId }) => sandboxId))).toEqual(new Set([sandbox.id, child.id]));
   }, 120_000);
+  const first = await client.usage.listWindows({ limit: 1 });
+  const rest = await client.usage.listWindows({ cursor: first.nextCursor });
+  expect(first.windows).toHaveLength(1);
+  expect(rest.windows.map(({ windowId }) => windowId)).not.toContain(first.windows[0]?.windowId);
+  for (const gone of [client.sandboxes.get(child.id), client.sandboxes.status(child.id)]) {
+    await expect(gone).rejects.toMatchObject({ statusCode: 404, code: 'not_found' });
+  }
+}
+
+/** What the client offers and the manager does not have, each by its name. */
+async function notBuilt(client: Client, sandbox: Sandbox): Promise<void> {
+  for (const [call, feature] of [
+    [() => sandbox.listSessions(), 'sessions'],
+    [() => sandbox.getServices(), 'services'],
+    [() => sandbox.getNetworkPolicy(), 'network policy'],
+    [() => client.getSandboxMetricsCatalog(sandbox.id), 'metrics'],
+    [() => client.listSandboxObservabilityLogs(sandbox.id), 'observability'],
+    [() => client.sandboxes.listRootFSSnapshots(sandbox.id), 'snapshots'],
+    [() => client.templates.list(), 'templates'],
+    [() => client.volumes.list(), 'volumes'],
+    [() => client.credentialSources.list(), 'credential sources'],
+  ] as const) {
+    const refused = { statusCode: 501, code: 'not_implemented', details: { feature } };
+    await expect(call(), feature).rejects.toMatchObject(refused);
+  }
+  const claim = client.sandboxes.claim('default', { snapshotId: 'snap' });
+  await expect(claim).rejects.toMatchObject({ statusCode: 501, details: { field: 'snapshot_id' } });
 }
 
 async function commands(sandbox: Sandbox): Promise<void> {

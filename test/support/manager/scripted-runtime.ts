@@ -38,6 +38,8 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
   persistence: MadeSandbox['persistence'] = null;
   /** The highest numbers of operations that were taken over. */
   readonly #taken = new Map<string, number>();
+  /** Those whose last pause, or the resume after it, has kept no process. */
+  readonly #emptied = new Set<string>();
   #held = new Map<Verb, Promise<void>>();
   #failing = new Map<Verb, Error>();
 
@@ -66,12 +68,12 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return { pod_name: `pod-${spec.sandbox_id}`, persistence: this.persistence };
   }
 
-  override async pause(sandbox_id = '', _reason?: string | null, fence?: Fence): Promise<RuntimeChange> {
-    return this.#become('pause', sandbox_id, 'paused', fence);
+  override async pause(...[id = '', , fence, memory]: Partial<Parameters<Runtime['pause']>>) {
+    return this.#become('pause', id, 'paused', fence, memory);
   }
 
-  override async resume(sandbox_id = '', _reason?: string | null, fence?: Fence): Promise<RuntimeChange> {
-    return this.#become('resume', sandbox_id, 'running', fence);
+  override async resume(...[id = '', , fence, memory]: Partial<Parameters<Runtime['resume']>>) {
+    return this.#become('resume', id, 'running', fence, memory);
   }
 
   override async fork(source_id: string, child: RuntimeSpec, fences?: ForkFences): Promise<RuntimeFork> {
@@ -153,15 +155,23 @@ export class ScriptedRuntime extends NoRuntime implements Runtime {
     return state === 'lost' ? 'lost' : state === 'absent' ? 'unknown' : 'alive';
   }
 
-  async #become(verb: Verb, sandbox_id: string, state: RuntimeState, fence?: Fence): Promise<RuntimeChange> {
+  async #become(
+    verb: 'pause' | 'resume',
+    sandbox_id: string,
+    state: RuntimeState,
+    fence?: Fence,
+    memory = true,
+  ): Promise<RuntimeChange> {
     await this.#ask(verb, sandbox_id);
     await this.#begin(verb, sandbox_id, fence);
     const life = await this.liveness(sandbox_id);
     if (life !== 'alive') return life;
     if (this.states.get(sandbox_id) === state) return 'done';
     this.states.set(sandbox_id, state);
+    if (!memory) this.#emptied.add(sandbox_id);
+    else if (verb === 'pause') this.#emptied.delete(sandbox_id);
     this.live(sandbox_id, state === 'paused' ? 'sandbox.paused' : 'sandbox.resumed');
-    return 'done';
+    return this.#emptied.has(sandbox_id) ? 'emptied' : 'done';
   }
 
   async #begin(step: string, sandbox_id: string, fence: Fence | undefined): Promise<void> {

@@ -84,6 +84,52 @@ export function describeRuntime(name: string, open: () => Promise<ConformingRunt
       await runtime.remove(id);
     });
 
+    it('without memory ends its processes, keeps its disk, goes on delivering, and says so', async () => {
+      const { runtime, work_dir, host } = await open();
+      const id = 'emptied';
+      const consumer = await startConsumer(host);
+      await runtime.create(spec(id, { ...webhook(consumer.url), ...SMALL }));
+      await output(runtime, id, `mkdir -p ${work_dir}; echo kept > ${work_dir}/f`);
+      const long = (process_id: string) =>
+        ask(runtime, id, 'POST', '/processes', { command: ['sleep', '1000'], process_id });
+      const signalOf = (process_id: string) =>
+        consumer.of('process.exited').find(({ event }) => event.payload.process_id === process_id)?.event
+          .payload.signal;
+      await long('one');
+      consumer.answer = (_, response) => response.writeHead(503).end();
+      expect(await runtime.pause(id, null, undefined, false)).toBe('emptied');
+      expect([await runtime.inspect(id), await runtime.liveness(id)]).toEqual(['paused', 'alive']);
+      await expect(long('none')).rejects.toThrow('conflict');
+      expect((await ask(runtime, id, 'GET', '/processes/one')).state).toBe('exited');
+      consumer.answer = (_, response) => response.writeHead(204).end();
+      const delivered = async () => (await ask(runtime, id, 'GET', '/sandbox')).outbox;
+      await eventually(async () => expect(await delivered()).toMatchObject({ pending: 0 }), 30_000);
+      expect(signalOf('one')).toBe('SIGTERM');
+      expect(await runtime.resume(id, null)).toBe('emptied');
+      expect(await output(runtime, id, `cat ${work_dir}/f`)).toBe('kept');
+
+      await long('two');
+      expect(await runtime.pause(id, null)).toBe('done');
+      expect(await runtime.resume(id, null, undefined, false)).toBe('emptied');
+      expect((await ask(runtime, id, 'GET', '/processes/two')).state).toBe('exited');
+      await eventually(() => expect(signalOf('two')).toBe('SIGTERM'), 30_000);
+
+      // One whose manager was killed in the middle is another's, who has it run again.
+      await ask(runtime, id, 'POST', '/processes', {
+        shell: 'trap "" TERM; sleep 1000',
+        process_id: 'three',
+      });
+      const left = ask(runtime, id, 'POST', '/sandbox/pause', { memory: false });
+      const start = () => ask(runtime, id, 'POST', '/processes', { command: ['sleep', '1000'] });
+      await eventually(async () => await expect(start()).rejects.toThrow('are being ended'));
+      expect(await runtime.resume(id, null)).toBe('emptied');
+      await left;
+      expect(await runtime.inspect(id)).toBe('running');
+      expect(await output(runtime, id, 'echo on')).toBe('on');
+      await runtime.end(id);
+      await runtime.remove(id);
+    });
+
     it('is copied by a fork, paused, with an identity of its own, and is as before', async () => {
       const { runtime, work_dir } = await open();
       const [source, child] = ['Source', 'Child'];
@@ -97,7 +143,7 @@ export function describeRuntime(name: string, open: () => Promise<ConformingRunt
         outcome: 'created',
       });
       expect([await runtime.inspect(source), await runtime.inspect(child)]).toEqual(['running', 'paused']);
-      expect(await runtime.resume(child, null)).toBe('done');
+      expect(await runtime.resume(child, null)).toBe('emptied');
       expect(await output(runtime, child, `cd ${work_dir}; cat ./-d/file; readlink link; echo $WHO`)).toBe(
         'kept\n/etc\nchild',
       );
