@@ -11,6 +11,7 @@ import type { ResourceUsage } from '../contract/events.ts';
 import type { ProcessState, ProcessView } from '../contract/processes.ts';
 import type { ProcessRequest, PtySize } from '../contract/schema/process-request.ts';
 import type { ProcessContext } from './context.ts';
+import { Emptying } from './emptying.ts';
 import { endAll } from './end-all.ts';
 import { type Emit, WaitingEvents } from './event-queue.ts';
 import { OomWatch } from './exit/oom.ts';
@@ -82,8 +83,6 @@ export interface WaitOptions {
 /** Whole requests in memory at a time, besides those of starts. */
 const LARGE_AT_ONCE = 4;
 
-const NO_STARTS = 'The processes of the sandbox are being ended.';
-
 /** Shared: making an error for each wait takes longer than ending it. */
 const OVER = new Error('the wait is over');
 
@@ -100,14 +99,13 @@ export class Supervisor implements Service {
   readonly #freezer: Freezer;
   readonly #copies: OutputCopies;
   readonly #pause: ProcessPause;
+  readonly #emptying: Emptying;
   readonly #retention: ProcessRetention;
   readonly #left: LeftProcesses;
   readonly #waiting = new WaitingEvents();
   readonly #starts = new StartRoom();
   readonly #large = new Slots(LARGE_AT_ONCE);
   #boot_id = '';
-  /** Every process is being ended, and none may start. */
-  #is_emptying = false;
   #stopped: Promise<void> | null = null;
 
   /** Nothing happens before `start`. */
@@ -125,6 +123,10 @@ export class Supervisor implements Service {
       this.#launcher,
       () => this.#stopped !== null,
     );
+    this.#emptying = new Emptying({
+      ...{ options, pause: this.#pause, launcher: this.#launcher },
+      ...{ registry: this.#registry, trees: this.#trees },
+    });
     this.#retention = new ProcessRetention({
       ...options,
       registry: this.#registry,
@@ -310,43 +312,15 @@ export class Supervisor implements Service {
     return process.view();
   }
 
-  /**
-   * Stops every tree, including sessions that descendants made. Idempotent. Without `memory` every process is ended first,
-   * SIGTERM first and SIGKILL after the grace; then there is nothing to resume.
-   */
+  /** See `Emptying.pause`. */
   async pause(memory = true): Promise<void> {
     await this.#left.allKnown();
-    if (memory || this.is_paused) return this.#pause.pause();
-    await this.#emptying(async () => {
-      await this.#endAll();
-      await this.#pause.pause();
-    });
+    return this.#emptying.pause(memory);
   }
 
-  /** Resumes every tree. Idempotent. Without `memory` everything that was paused is then ended, as by a pause without it. */
+  /** See `Emptying.resume`. */
   async resume(memory = true): Promise<void> {
-    if (memory || !this.is_paused) return this.#pause.resume();
-    await this.#emptying(async () => {
-      await this.#pause.resume();
-      await this.#endAll();
-    });
-  }
-
-  /** Lets no process start during `work`. */
-  async #emptying(work: () => Promise<void>): Promise<void> {
-    this.#is_emptying = true;
-    try {
-      await work();
-    } finally {
-      this.#is_emptying = false;
-    }
-  }
-
-  async #endAll(): Promise<void> {
-    const leaveAlone = this.#launcher.giveUpSoon(new ApiError('conflict', NO_STARTS));
-    const processes = await this.#registry.started();
-    leaveAlone();
-    await endAll(this.#options, this.#trees, processes);
+    return this.#emptying.resume(memory);
   }
 
   /** Whether the processes are paused. */
@@ -378,7 +352,7 @@ export class Supervisor implements Service {
   #checkMayStart(process_id: string): void {
     if (this.#stopped !== null) throw new ApiError('shutting_down');
     if (this.is_paused) throw new ApiError('conflict', 'The sandbox is paused.');
-    if (this.#is_emptying) throw new ApiError('conflict', NO_STARTS);
+    this.#emptying.checkMayStart();
     this.#registry.checkRoom();
     this.#waiting.checkRoom();
     if (this.#left.isUnread(process_id)) throw unreadError(process_id);

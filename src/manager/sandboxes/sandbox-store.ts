@@ -4,7 +4,7 @@ import type { Database, Queries, Transaction } from '../database/database.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import { isDiskFull } from '../database/database-errors.ts';
 import type { SandboxTable, Tables } from '../database/tables.ts';
-import { addPairs, hasPair, removePairs } from './metadata-pairs.ts';
+import { addPairs, hasPair, removePairs } from './metadata-store.ts';
 import { TRANSITIONS, type TransitionRefusal, type Verb } from './transitions.ts';
 
 /** A row of the table `sandboxes`. */

@@ -1,4 +1,4 @@
-import { isGone, type RuntimeChange } from '../../runtime/runtime.ts';
+import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import type { HeldOperation } from './held-operation.ts';
@@ -75,7 +75,7 @@ export class TransitionRunner {
     const { store, clock, feed } = this.#services;
     try {
       const carried_out = await steps.carryOut(row, held);
-      if (isGone(carried_out)) throw runtimeGone(carried_out);
+      if (carried_out === 'lost' || carried_out === 'unknown') throw runtimeGone(carried_out);
       const reading = steps.has_event ? await feed.read(row) : null;
       return await store.write(async (tx) => {
         const at = clock.moment();
