@@ -60,7 +60,9 @@ def manager() -> None:
     assert awaited(delivered).next_cursor is None
 
     assert isinstance(delete_sandbox.sync(one, client=client), models.DeletedSandboxResponse)
-    awaited(lambda: get_sandbox.sync(one, client=client).data.status is models.RecordStatus.DELETED or None)
+    awaited(lambda: isinstance(get_sandbox.sync(one, client=client), models.NotFoundError) or None)
+    last = get_sandbox.sync(one, client=client, include_deleted=True)
+    assert last.data.status is models.RecordStatus.DELETED, last
     wrong = manager_client.AuthenticatedClient(os.environ["MANAGER_URL"], "no-token")
     assert isinstance(list_sandboxes.sync(client=wrong), models.UnauthorizedError)
     print("manager done")

@@ -19,7 +19,7 @@ async function backlog(database: Database, team_id: string, count: number): Prom
   const notice = noticeOf(Date.now(), { team_id, webhook_url: WEBHOOK.url });
   await database.db.transaction().execute((tx) => outbox.insertDeleted(tx, notice));
   const rest = sql.raw(
-    'sandbox_id, team_id, event_type, endpoint, url, headers, body, state, probe_ms, deadline_ms, attempts, failures, created_at_ms',
+    'sandbox_id, team_id, event_type, endpoint, url, headers, body, state, probe_ms, deadline_ms, attempts, failures, created_at_ms, retry',
   );
   const due_ms = Date.now() + 30 * 60_000;
   await sql`update outbox set due_ms = ${due_ms}`.execute(database.db);

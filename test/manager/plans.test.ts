@@ -71,9 +71,9 @@ async function fill({ db, dialect }: Database): Promise<void> {
     sql`idempotency_keys (team_id, key, body_hash, sandbox_id, status_code, answer, created_at_ms)
       ${numbers} select ${team}, 'key' || i, '', ${id}, 201, '{}', 10000000000000 from numbers`,
     sql`outbox (event_id, sandbox_id, team_id, event_type, endpoint, url, headers, body, state, probe_ms, deadline_ms, attempts,
-        failures, created_at_ms, finished_at_ms)
+        failures, created_at_ms, finished_at_ms, retry)
       ${numbers} select 'evt_' || i, ${id}, ${team}, 'agent.event', 'endpoint', 'http://localhost/', '{}', '{}', 'delivered', 0,
-        0, 1, 0, i, 10000000000000 from numbers`,
+        0, 1, 0, i, 10000000000000, 'transient' from numbers`,
     sql`events (event_id, team_id, sandbox_id, event_type, body, recorded_at_ms)
       ${numbers} select 'evt_' || i, ${team}, ${id}, 'sandbox.ready', '{}', 10000000000000 from numbers`,
     sql`usage_windows (window_id, team_id, region_id, cluster_id, window_type, subject_type, subject_id, sandbox_id,

@@ -55,6 +55,8 @@ export function guardRoutes(
     const caller = await authenticate(request, reply, tokens);
     request.caller = caller;
     leaveAddress();
+    // Before it counts among those under way: a burst of more than may be under way waits for its turns.
+    await turns.take(caller.team_id);
     const leaveShare = shares.acquire(`team ${caller.team_id}`);
     request.leaveShare = leaveShare;
     const right = rights.hold(caller, request, reply);
@@ -63,7 +65,6 @@ export function guardRoutes(
       leaveShare();
       rights.release(caller, right);
     });
-    await turns.take(caller.team_id);
     await charge(caller, request, reply);
     if (scope === undefined) throw new ApiError('forbidden');
     if (scope !== null) demand(request.caller, scope);

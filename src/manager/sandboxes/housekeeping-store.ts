@@ -115,6 +115,7 @@ export class HousekeepingStore {
       .selectFrom('sandboxes')
       .select('sandbox_id')
       .where('deleted_at_ms', '<', before_ms)
+      .orderBy('deleted_at_ms')
       .limit(limit);
     return this.#db.transaction().execute(async (tx) => {
       const rows = await tx

@@ -5,8 +5,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHttpApp, success } from '../../../src/base/http/app.ts';
 import { closeFrame } from '../../../src/base/http/frame-boundary.ts';
 import { createLog } from '../../../src/base/log.ts';
+import { VERSION } from '../../../src/base/version.ts';
 import { PORT_PROTOCOL } from '../../../src/contract/ports.ts';
 import type { Scope } from '../../../src/contract/tokens.ts';
+import { FEATURES } from '../../../src/contract/versions.ts';
 import { guardRoutes } from '../../../src/manager/api/auth.ts';
 import { PASSED_ROUTES } from '../../../src/manager/api/passed-routes.ts';
 import { Rights } from '../../../src/manager/api/rights.ts';
@@ -29,6 +31,9 @@ class HangingRuntime extends ScriptedRuntime {
     const runtime = new HangingRuntime();
     const sockets = new Set<Socket>();
     const server = createServer((request, response) => {
+      // What a route needs of a daemon is asked before.
+      if (request.url === '/healthz')
+        return response.end(JSON.stringify(success({ version: VERSION, features: FEATURES })));
       runtime.seen.push(`${request.method} ${request.url}`);
       request.resume();
       if (!is_silent) response.writeHead(200, { 'content-type': 'text/plain' }).write('begun');
