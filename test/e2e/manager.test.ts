@@ -216,7 +216,8 @@ describe.skipIf(problem !== null)(`a sandbox's bytes${problem === null ? '' : ` 
     const { caller, restart } = await start();
     const { sandbox_id } = await caller.do('POST', '/sandboxes', {});
     const passed = async () => {
-      const { egress, ingress } = (await caller.do('GET', `/sandboxes/${sandbox_id}`)).network_usage;
+      const { egress, ingress } = (await caller.do('GET', `/sandboxes/${sandbox_id}?include_deleted=true`))
+        .network_usage;
       return [egress.passed_bytes, ingress.passed_bytes];
     };
     // Also passes while no manager runs: nothing limits it.
