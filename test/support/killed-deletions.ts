@@ -125,7 +125,7 @@ type Call = (method: string, path: string) => Promise<Response>;
 async function deleteForSure(call: Call, id: string): Promise<void> {
   for (;;) {
     const answer = await call('DELETE', `/${id}`).catch(() => null);
-    if (answer?.status === 200 || answer?.status === 404) return;
+    if (answer?.status === 202 || answer?.status === 404) return;
     await sleep(10);
   }
 }

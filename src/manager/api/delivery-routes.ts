@@ -100,9 +100,9 @@ export function registerDeliveryRoutes(app: HttpApp, delivery: ManagerOutbox): v
   app.delete(`${PATH}/:event_id`, { config: writing(DOCS.discard), schema }, async (request) => {
     const { team_id } = callerOf(request);
     const { event_id } = request.params;
-    if (await delivery.discard(team_id, event_id)) return success({ discarded: 1 });
     await found(delivery, team_id, event_id);
-    throw stillPending();
+    if (!(await delivery.discard(team_id, event_id))) throw stillPending();
+    return success({ discarded: 1 });
   });
 
   const discarded = { config: writing(DOCS.discardAll), schema: { querystring: DiscardQuery } };

@@ -56,7 +56,7 @@ async function press(team: Client, rounds: number): Promise<string[]> {
       left.push(id);
       if (i % 2 === 0) return claimed;
       const deleted = await team.call('DELETE', `${SANDBOXES}/${id}`);
-      if (deleted.status === 200) left.splice(left.indexOf(id), 1);
+      if (deleted.status === 202) left.splice(left.indexOf(id), 1);
       return deleted;
     }),
   );
