@@ -25,7 +25,7 @@ async function keepsAcknowledged(database: string, backUp: (url: string) => Prom
   const kept = await team.claim(config);
   for (let n = 0; n < DELETED; n++) {
     const { status } = await team.call('DELETE', `${SANDBOXES}/${await team.claim(config)}`);
-    expect(status).toBe(200);
+    expect(status).toBe(202);
   }
   const first = await consumer.arrival('sandbox.deleted');
   const backup = await backUpAtWork(before, () => backUp(database));
