@@ -174,9 +174,9 @@ async function fill(bench: Bench, url: string): Promise<void> {
   for (const [table, values] of [
     [
       `outbox (event_id, sandbox_id, team_id, event_type, endpoint, url, headers, body, state, probe_ms, deadline_ms, attempts,
-        failures, created_at_ms, finished_at_ms)`,
+        failures, created_at_ms, finished_at_ms, retry)`,
       `'evt_' || i, sandbox_id, '${TEAM}', 'agent.event', 'endpoint', 'http://localhost/', '{}', '{}', 'delivered', 0, 0, 1, 0, i,
-        extract(epoch from now())::bigint * 1000`,
+        extract(epoch from now())::bigint * 1000, 'transient'`,
     ],
     [
       'events (event_id, team_id, sandbox_id, event_type, body, recorded_at_ms)',
