@@ -15,7 +15,9 @@ function run(program: string, ...args: string[]) {
 /** The commands that a help lists, by their own names, except `help` itself. */
 function commandsIn(help: string): string[] {
   const [, list = ''] = help.split('\nCommands:\n');
-  const names = [...(list.split('\n\n')[0] ?? '').matchAll(/^ {2}([a-z][^\s|]*)/gm)].map(([, name = '']) => name);
+  const names = [...(list.split('\n\n')[0] ?? '').matchAll(/^ {2}([a-z][^\s|]*)/gm)].map(
+    ([, name = '']) => name,
+  );
   return names.filter((name) => name !== 'help');
 }
 
