@@ -1,5 +1,6 @@
 import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
 import { HEAPS_VARIABLE, HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
+import { OLD_GLIBC } from '../old-glibc.ts';
 
 /** glibc's dynamic loader, by architecture. */
 const DYNAMIC_LOADERS: Record<string, string> = {
@@ -10,7 +11,7 @@ const DYNAMIC_LOADERS: Record<string, string> = {
 /**
  * The shell script that is installed as `program`. It execs the program, so that a signal to its pid reaches it, hides
  * variables that are meant for another Node, gives the program one heap, and finds the tree wherever that was copied to. On another architecture, or
- * without glibc, it prints one line and exits with 1. Throws if `arch` is not supported.
+ * without glibc or with one that is too old, it prints one line and exits with 1. Throws if `arch` is not supported.
  */
 export function launcher(program: string, arch: string): string {
   const loader = DYNAMIC_LOADERS[arch];
@@ -20,6 +21,12 @@ lib=\${0%/*}/../lib/sandboxd
 [ -x "$lib/node" ] || lib=/usr/local/lib/sandboxd
 if ! [ -e ${loader} ]; then
   echo "${program}: this build is for ${arch} Linux with glibc: ${loader} does not exist" >&2
+  exit 1
+fi
+problem=
+${OLD_GLIBC}
+if [ "$problem" ]; then
+  echo "${program}: $problem" >&2
   exit 1
 fi
 for name in ${NODE_VARIABLES.join(' ')}; do

@@ -34,7 +34,7 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
     ['sandbox', `${sandbox.sandbox_id || '-'} of team ${sandbox.team_id || '-'}`],
     ['state', `${sandbox.state} for ${duration(sandbox.uptime_ms)}`],
     ['version', sandbox.version],
-    ['outbox', `${kept.join(', ')}; ${size(outbox.bytes)} to deliver`],
+    ['outbox', `${kept.join(', ')}; ${size(outbox.bytes)} undelivered`],
     ['endpoint', endpointText(endpoint, out)],
     ['watcher', watcherText(sandbox.watcher)],
     [

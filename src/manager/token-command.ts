@@ -1,7 +1,7 @@
 import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
 import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../contract/tokens.ts';
-import { openDatabase } from './database/database.ts';
+import { openExistingDatabase } from './database/database.ts';
 import { DatabaseClock } from './database/database-clock-store.ts';
 import { TokenStore, type TokenView } from './database/token-store.ts';
 
@@ -40,7 +40,7 @@ async function withTokens<Result>(
   url: string,
   work: (tokens: TokenStore) => Promise<Result>,
 ): Promise<Result> {
-  const database = await openDatabase(url);
+  const database = await openExistingDatabase(url);
   try {
     const clock = await DatabaseClock.open(database, systemClock);
     return await work(new TokenStore(database.db, clock));

@@ -78,18 +78,36 @@ export function checkServed(answer: DaemonResponse, { webhook }: Pick<RuntimeSpe
 
 /** Throws `daemon_too_old` where a daemon does not have a feature, and `unavailable` without an answer. */
 export async function requireFeature(daemon: DaemonAddress, feature: Feature): Promise<void> {
-  const request = {
-    method: 'GET',
-    path: '/healthz',
-    is_at_root: true,
-    within_ms: DAEMON_ANSWER_TIMEOUT_MS,
-  } as const;
-  const answer = await requestDaemon(daemon, request);
+  const answer = await healthOf(daemon);
   if (!isSuccess(answer)) {
     throw new ApiError('unavailable', "The sandbox's daemon does not answer.", { retry_after_s: 1 });
   }
   const { version, features } = versionIn(answer);
   checkFeature(feature, version, features);
+}
+
+/**
+ * Throws `daemon_too_old` where a pause or resume is to keep no memory and the daemon cannot do that. A daemon that does not
+ * answer is asked for the change itself, whose answer says what has become of it.
+ */
+export async function checkSwitch(daemon: DaemonAddress, memory: boolean): Promise<void> {
+  if (memory) return;
+  const answer = await healthOf(daemon);
+  if (!isSuccess(answer)) return;
+  const { version, features } = versionIn(answer);
+  checkFeature('switch_without_memory', version, features);
+}
+
+/** The body that pauses a fork, which has no process yet: a daemon that can goes on to deliver what it has. */
+export async function forkPauseBody(daemon: DaemonAddress): Promise<object> {
+  const { features } = versionIn(await healthOf(daemon));
+  return switchBody('fork', !features.includes('switch_without_memory' satisfies Feature));
+}
+
+function healthOf(daemon: DaemonAddress): Promise<DaemonResponse> {
+  const path = { path: '/healthz', is_at_root: true } as const;
+  const request = { method: 'GET', ...path, within_ms: DAEMON_ANSWER_TIMEOUT_MS };
+  return requestDaemon(daemon, request);
 }
 
 function checkFeature(feature: Feature, version: string | null, features: unknown[]): void {

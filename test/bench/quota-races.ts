@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { claimsAtOnce } from '../support/manager/claim-race.ts';
 import { race } from '../support/manager/cursor-race.ts';
 import { Client } from '../support/manager/manager-client.ts';
-import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
+import { firstToken, ManagerProgram } from '../support/manager-program.ts';
 import { postgresPrograms, startPostgres } from '../support/postgres.ts';
 import { HAS_REDIS, RedisServer } from '../support/redis.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
@@ -62,8 +62,7 @@ async function claimRounds(bench: Bench, where: string, database: string, ...rep
   const config = join(folder, 'config.yaml');
   const quotas = 'default_team_quotas:\n  - dimension: active_sandboxes\n    limit_value: 10\n';
   writeFileSync(config, `database: ${database}\nruntime: none\nlisten: 127.0.0.1:0\n${quotas}`);
-  const scopes = ['--scope', 'sandboxes:write', '--scope', 'quota:read'];
-  const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, '--config', config);
+  const token = await firstToken(database, 'sandboxes:write', 'quota:read');
   const programs: ManagerProgram[] = [];
   try {
     for (const more of replicas) {

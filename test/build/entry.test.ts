@@ -115,6 +115,26 @@ describe('a built program', () => {
   });
 
   it.skipIf(box_skipped)(
+    `says which glibc it needs where there is an older one, and starts no Node${box_skipped}`,
+    () => {
+      const tools = ['sh', 'readlink', 'basename'].flatMap((name) => [
+        '--symlink',
+        'busybox',
+        `/bin/${name}`,
+      ]);
+      const libraries = scratchFolder();
+      for (const name of ['ld-linux-x86-64.so.2', 'libc-2.31.so']) writeFileSync(join(libraries, name), '');
+      const box = [...BOX, ...tools, '--ro-bind', libraries, '/lib64'];
+      const program = ['--ro-bind', dirname(loneProgram()), '/package', '/package/sandboxctl.cjs'];
+      const { status, stderr } = spawnSync('bwrap', [...box, ...program], {
+        env: { PATH: '/bin:/usr/bin' },
+        encoding: 'utf8',
+      });
+      expect([status, stderr]).toEqual([1, 'sandboxctl: glibc 2.34 or newer is needed; this is 2.31\n']);
+    },
+  );
+
+  it.skipIf(box_skipped)(
     `says it where there is neither Node nor glibc, and starts no Node that cannot run${box_skipped}`,
     () => {
       const program = loneProgram();

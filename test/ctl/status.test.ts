@@ -45,7 +45,7 @@ describe('sandboxctl status', () => {
       stdout: `sandbox    sbx_1 of team team_1
 state      running for 1 min 1 s
 version    0.1.0
-outbox     3 pending, 10 delivered, 1 failed, 0 expired, 2 foreign; 2.0 KiB to deliver
+outbox     3 pending, 10 delivered, 1 failed, 0 expired, 2 foreign; 2.0 KiB undelivered
 endpoint   ok
 watcher    starting /w, 7 files; compared at intervals
 resources  2 processes, 10.0 MiB, 1.2 s of CPU

@@ -1,9 +1,9 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { failureOf } from '../support/manager/failing-command.ts';
-import { ManagerProgram, runManagerCommand } from '../support/manager-program.ts';
+import { firstToken, ManagerProgram } from '../support/manager-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 describe('sandbox-manager', () => {
@@ -37,12 +37,15 @@ describe('sandbox-manager', () => {
     vi.stubEnv('SANDBOX_MANAGER_REGION', '');
     onTestFinished(() => void vi.unstubAllEnvs());
     const create = ['token', 'create', '--team', 't', '--scope', 'admin'];
-    await runManagerCommand(...create);
-    expect(existsSync(join(folder, 'environment.db'))).toBe(true);
-    await runManagerCommand(...create, '--database', `sqlite:${join(folder, 'line.db')}`);
-    expect(existsSync(join(folder, 'line.db'))).toBe(true);
+    expect((await failureOf(...create)).stderr).toContain(`${join(folder, 'environment.db')} is not there`);
+    const other = ['--database', `sqlite:${join(folder, 'line.db')}`];
+    expect((await failureOf(...create, ...other)).stderr).toContain(
+      `${join(folder, 'line.db')} is not there`,
+    );
+    expect(readdirSync(folder)).toEqual([]);
     vi.stubEnv('SANDBOX_MANAGER_METERING', 'maybe');
     expect((await failureOf()).stderr).toBe('sandbox-manager: --metering must be on or off\n');
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it('ends with exit 1 and one line if its address is in use', async () => {
@@ -68,16 +71,7 @@ describe('sandbox-manager', () => {
         `secret_key_file: ${join(folder, 'key')}`,
       ].join('\n'),
     );
-    const scope = ['--scope', 'sandboxes:write'];
-    const token = await runManagerCommand(
-      'token',
-      'create',
-      '--team',
-      'team_1',
-      ...scope,
-      '--config',
-      config,
-    );
+    const token = await firstToken(database, 'sandboxes:write');
     const headers = { authorization: `Bearer ${token}` };
     const first = await ManagerProgram.start(['--config', config]);
     onTestFinished(() => void first.child.kill('SIGKILL'));

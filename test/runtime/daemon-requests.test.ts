@@ -7,7 +7,9 @@ import { VERSION } from '../../src/base/version.ts';
 import type { WebhookRetry } from '../../src/contract/deliveries.ts';
 import {
   checkServed,
+  checkSwitch,
   daemonError,
+  forkPauseBody,
   initBody,
   namesIn,
   requireFeature,
@@ -106,6 +108,22 @@ describe('a daemon of another version', () => {
     await expect(requireFeature('/none', 'discard_deliveries')).rejects.toMatchObject({
       code: 'unavailable',
     });
+  });
+});
+
+describe('a pause or resume that keeps no memory', () => {
+  it('is refused by name before a daemon is asked that cannot end its processes', async () => {
+    const old = await answering({ alive: true, version: '0.0.1', features: ['other'] });
+    await expect(checkSwitch(old, false)).rejects.toMatchObject({
+      code: 'daemon_too_old',
+      message: expect.stringContaining('0.0.1'),
+    });
+    await checkSwitch(old, true);
+    await checkSwitch('/none', false);
+    expect(await forkPauseBody(old)).toEqual({ reason: 'fork' });
+    const able = await answering({ alive: true, features: ['switch_without_memory'] });
+    await checkSwitch(able, false);
+    expect(await forkPauseBody(able)).toEqual({ reason: 'fork', memory: false });
   });
 });
 

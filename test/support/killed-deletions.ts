@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/manager/database/database.ts';
 import { verify } from '../../src/webhook/signature.ts';
-import { ManagerProgram, runManagerCommand } from './manager-program.ts';
+import { firstToken, ManagerProgram } from './manager-program.ts';
 
 const SECRET = 'a-key-for-this-run';
 const CALLERS = 8;
@@ -62,9 +62,7 @@ async function run(
     ...['--database', database, '--runtime', 'none', '--listen', '127.0.0.1:0'],
     ...['--secret-key-file', join(folder, 'key'), '--allow-webhook-cidr', '127.0.0.0/8'],
   ];
-  const token = await runManagerCommand(
-    ...['token', 'create', '--team', 'team_1', '--scope', 'sandboxes:write', '--database', database],
-  );
+  const token = await firstToken(database, 'sandboxes:write');
   const start = async () => {
     const program = await ManagerProgram.start(options);
     running.program = program;

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { openDatabase } from '../../src/manager/database/database.ts';
 
 /** The built program, as users run it. */
 export const MANAGER = fileURLToPath(new URL('../../dist/sandbox-manager.cjs', import.meta.url));
@@ -78,6 +79,13 @@ export class ManagerProgram {
     this.child.kill(signal);
     await this.ended;
   }
+}
+
+/** A token of `team_1` from a database that a manager will use, and that is made where it is not there. */
+export async function firstToken(database: string, ...scopes: string[]): Promise<string> {
+  await (await openDatabase(database)).close();
+  const given = scopes.flatMap((scope) => ['--scope', scope]);
+  return runManagerCommand('token', 'create', '--team', 'team_1', ...given, '--database', database);
 }
 
 /** What one command of the program prints; rejects where it fails, with `code` and `stderr`. */

@@ -16,12 +16,15 @@ import { asDimension, asPolicy, PolicyBody } from '../quotas/policy.ts';
 import type { QuotaPolicies } from '../quotas/quota-policies.ts';
 import { quotaStatus, quotaStatuses } from '../quotas/quota-status.ts';
 import type { QuotaStore } from '../quotas/quota-store.ts';
+import type { RateCharges } from '../quotas/rate-charges.ts';
 import { callerOf } from './auth.ts';
 
 /** What the quota routes need. */
 export interface QuotaRouteParts {
   store: QuotaStore;
   policies: QuotaPolicies;
+  /** What decides on rates, and whether requests pass without it. */
+  charges: Pick<RateCharges, 'is_open'>;
   /** How the network of sandboxes works now. */
   network(): NetworkState;
   /** Called after a change of a team's policies. */
@@ -58,10 +61,10 @@ const TEAM_PATH = '/internal/v1/teams/:team_id/quotas/:dimension';
 /** Registers the routes that show a team's quotas and let operators change them. Source: contract section 7, rows on quotas. */
 export function registerQuotaRoutes(app: HttpApp, parts: QuotaRouteParts): void {
   const { store, policies } = parts;
-  const shown = (status: PolicyStatus): QuotaStatus => ({
-    ...status,
-    enforced: status.unit !== 'bytes' || parts.network().mode !== 'host-unmetered',
-  });
+  const isEnforced = ({ kind, unit }: PolicyStatus) =>
+    (kind !== 'rate' || !parts.charges.is_open) &&
+    (unit !== 'bytes' || parts.network().mode !== 'host-unmetered');
+  const shown = (status: PolicyStatus): QuotaStatus => ({ ...status, enforced: isEnforced(status) });
   const statusOf = async (team_id: string, dimension: Dimension) =>
     success(shown(await quotaStatus(store, team_id, dimension)));
   const onChange = (team_id: string) => {

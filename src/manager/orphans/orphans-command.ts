@@ -6,7 +6,7 @@ import { chooseRuntime, type RuntimeOptions } from '../../runtime/choose.ts';
 import { pendingOf } from '../../runtime/daemon-requests.ts';
 import type { KeptSandbox, Runtime } from '../../runtime/runtime.ts';
 import type { ManagerConfig } from '../config/config.ts';
-import { type Database, openDatabase } from '../database/database.ts';
+import { type Database, openExistingDatabase } from '../database/database.ts';
 import { DatabaseClock } from '../database/database-clock-store.ts';
 import { checkSeal, openSeal } from '../database/seal.ts';
 import { SettingStore } from '../database/setting-store.ts';
@@ -101,18 +101,19 @@ async function withPlace<Result>(
 ): Promise<Result> {
   const { database: url, runtime: kind, data_dir } = config;
   if (kind === 'none') throw new StartError('--runtime none has no sandboxes that could be orphans', 2);
-  const path = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : null;
-  if (path !== null && !existsSync(path)) throw new StartError(`--database ${path} is not there`, 2);
   if (kind !== 'kubernetes' && !existsSync(data_dir))
     throw new StartError(`--data-dir ${data_dir} is not there`, 2);
   const options: RuntimeOptions = config;
-  const runtime = await chooseRuntime(options, systemClock, createLog('fatal'));
-  const database = await openDatabase(url);
+  const database = await openExistingDatabase(url);
   try {
-    return await work({ database, runtime });
+    const runtime = await chooseRuntime(options, systemClock, createLog('fatal'));
+    try {
+      return await work({ database, runtime });
+    } finally {
+      await runtime.stop();
+    }
   } finally {
     await database.close();
-    await runtime.stop();
   }
 }
 

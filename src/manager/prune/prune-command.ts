@@ -1,6 +1,6 @@
 import { systemClock } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
-import { openDatabase } from '../database/database.ts';
+import { openExistingDatabase } from '../database/database.ts';
 import { DatabaseClock } from '../database/database-clock-store.ts';
 import { PruneStore } from './prune-store.ts';
 
@@ -33,7 +33,7 @@ export async function prune(url: string, given: PruneTexts): Promise<Pruned> {
     ['--tokens-before', tokensBefore],
   ];
   const times = texts.map(([name, text]) => (text === undefined ? null : timeOf(name, text)));
-  const database = await openDatabase(url);
+  const database = await openExistingDatabase(url);
   try {
     const clock = await DatabaseClock.open(database, systemClock);
     const store = new PruneStore(database, clock);

@@ -39,6 +39,12 @@ export class RateCharges {
     this.#parts = parts;
   }
 
+  /** Whether requests pass uncounted now: the authority cannot be reached, and quotas fail open. */
+  get is_open(): boolean {
+    const { authority, is_fail_open } = this.#parts;
+    return is_fail_open && !authority.is_reachable;
+  }
+
   /**
    * Charges an authenticated request once, and sets its rate limit headers. Requests from behind the
    * external gateway and those of operators are not charged. Errors: `quota_exceeded`, and `unavailable` if the

@@ -2,6 +2,7 @@ import { ApiError } from '../../contract/errors.ts';
 import { type DaemonResponse, requestDaemon } from '../control-client.ts';
 import {
   changeIn,
+  checkSwitch,
   DAEMON_ANSWER_TIMEOUT_MS,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
@@ -85,6 +86,7 @@ export class RunningSandboxes {
     // Read first: nothing is changed that could not be recorded.
     const found = await records.read(sandbox_id);
     const begin = stepsOf(fence, () => takenBy(found));
+    await checkSwitch(() => this.#parts.keepers.connect(sandbox_id), memory);
     await begin('ask the daemon');
     const changed = await this.#changeThroughDaemon(sandbox_id, 'POST', path, switchBody(reason, memory));
     await begin('record the change');

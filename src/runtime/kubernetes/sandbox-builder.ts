@@ -8,9 +8,9 @@ import {
   checkServed,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
+  forkPauseBody,
   initBody,
   isSuccess,
-  switchBody,
 } from '../daemon-requests.ts';
 import type { Fence, ForkFences, MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import { type Begin, stepsOf } from '../steps.ts';
@@ -132,10 +132,11 @@ export class KubernetesBuilder {
       await keeper.begin();
       await this.#initialise(spec, begin);
       await begin('pause the copy');
-      const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
+      const daemon = () => keepers.connect(spec.sandbox_id);
+      const answer = await requestDaemon(daemon, {
         method: 'POST',
         path: '/sandbox/pause',
-        body: switchBody('fork', false),
+        body: await forkPauseBody(daemon),
         within_ms: DAEMON_CHANGE_TIMEOUT_MS,
       });
       if (!isSuccess(answer)) throw daemonError(answer);

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { requestDaemon } from '../control-client.ts';
 import {
   changeIn,
+  checkSwitch,
   DAEMON_ANSWER_TIMEOUT_MS,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
@@ -149,6 +150,7 @@ export async function setSandboxPaused(
     if (daemon) await frozen.freeze(sandbox_id, daemon, clock);
   };
   const hold = () => groups.hold(sandbox_id, memory_mib, clock);
+  await checkSwitch(files.socket_address, memory);
   if (!is_paused) {
     await begin('thaw the processes');
     if (record !== null) groups.limit(sandbox_id, record);

@@ -8,9 +8,9 @@ import {
   checkServed,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
+  forkPauseBody,
   initBody,
   isSuccess,
-  switchBody,
 } from '../daemon-requests.ts';
 import { copyRootfs } from '../disk/copy.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
@@ -88,7 +88,8 @@ export class SandboxBuilder {
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
       await this.#launch(files, spec, begin, user, network);
       await begin('pause the copy');
-      const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', switchBody('fork', false));
+      const body = await forkPauseBody(files.socket_address);
+      const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', body);
       if (isGone(paused)) throw new ApiError('internal_error', "The fork's daemon has died.");
       const held_mib = await groups.hold(spec.sandbox_id, spec.memory_mib, clock);
       await begin('record the pause');

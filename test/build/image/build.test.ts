@@ -10,6 +10,7 @@ import { buildImage } from '../../../.build/image/build.ts';
 import { removeSymbols } from '../../../.build/image/symbols.ts';
 import { end, logged } from '../../bench/support/image.ts';
 import { eventually } from '../../support/eventually.ts';
+import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -210,6 +211,18 @@ describe('the tree for images', () => {
     const { status, stderr } = run(broken, ['--version']);
     expect(stderr).toMatch(/^sandboxd: this build is for \S+ Linux with glibc: [^\n]+ does not exist\n$/);
     expect(status).toBe(1);
+  });
+
+  it('says in one line that glibc is too old, and exits 1', () => {
+    const libraries = scratchFolder();
+    writeFileSync(join(libraries, 'libc-2.28.so'), '');
+    const broken = changed((path) => {
+      const launcher = join(path, '../../bin/sandboxd');
+      const text = readFileSync(launcher, 'utf8');
+      writeFileSync(launcher, text.replace('/lib64/libc-2.', `${libraries}/libc-2.`));
+    });
+    const { status, stderr } = run(broken, ['--version']);
+    expect([status, stderr]).toEqual([1, 'sandboxd: glibc 2.34 or newer is needed; this is 2.28\n']);
   });
 
   it('says in one line that a part of it is missing, and exits 1', () => {

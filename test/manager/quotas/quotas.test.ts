@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { QuotaStatus } from '../../../src/contract/quotas.ts';
 import { timed, until } from '../../faults/support/until.ts';
 import type { Client } from '../../support/manager/manager-client.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
@@ -25,7 +26,7 @@ describe.skipIf(!HAS_REDIS)('a manager with a rate authority in Redis', () => {
       file: { default_team_quotas: [RATE, CLAIMS] },
     };
     const clientOf = async (manager: Awaited<ReturnType<typeof startManager>>) =>
-      manager.client('team_1', 'sandboxes:write');
+      manager.client('team_1', 'sandboxes:write', 'quota:read');
     const first = await startManager(`sqlite:${folder}/first.db`, setting);
     return {
       client: await clientOf(first),
@@ -77,6 +78,11 @@ describe.skipIf(!HAS_REDIS)('a manager with a rate authority in Redis', () => {
     await server.kill();
     const sandboxes = await Promise.all(Array.from({ length: 20 }, () => client.claim()));
     expect(new Set(sandboxes).size).toBe(20);
+    const enforced = async () => {
+      const { data } = await client.get('/api/v1/quotas');
+      return data.flatMap((quota: QuotaStatus) => (quota.enforced ? [quota.dimension] : []));
+    };
+    expect(await enforced()).toEqual(['active_sandboxes']);
     await server.start();
     await until('rates hold again', async () => (await client.get(PATH)).status === 429);
   });

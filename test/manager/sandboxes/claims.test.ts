@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { invalidField } from '../../../src/contract/errors.ts';
 import { SANDBOXES, startScripted } from '../../support/manager/scripted-manager.ts';
-import { ManagerProgram, runManagerCommand } from '../../support/manager-program.ts';
+import { firstToken, ManagerProgram } from '../../support/manager-program.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -77,15 +77,12 @@ describeOnStores('a claim', (fresh) => {
 
 describeOnStores('a manager that is killed at random points of its claims', (fresh) => {
   it('gives one sandbox per key and leaves none half-made', async () => {
-    const database = ['--database', await fresh()];
+    const database = await fresh();
     const options = [
-      ...database,
+      ...['--database', database],
       ...['--runtime', 'none', '--listen', '127.0.0.1:0', '--secret-key-file', join(scratchFolder(), 'key')],
     ];
-    const token = await runManagerCommand(
-      ...['token', 'create', '--team', 'team_1', '--scope', 'sandboxes:write'],
-      ...database,
-    );
+    const token = await firstToken(database, 'sandboxes:write');
     let program = await ManagerProgram.start(options);
     const call = async (method: string, headers: Record<string, string> = {}) => {
       const query = method === 'GET' ? '?limit=200' : '';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ManagerProgram, runManagerCommand } from '../manager-program.ts';
+import { firstToken, ManagerProgram } from '../manager-program.ts';
 import { scratchFolder } from '../scratch.ts';
 
 export const LIMIT = 20;
@@ -13,8 +13,7 @@ export async function killable(url: string) {
   const quotas = `default_team_quotas:\n  - dimension: active_sandboxes\n    limit_value: ${LIMIT}\n`;
   writeFileSync(config, `database: ${url}\nruntime: none\nlisten: 127.0.0.1:0\n${quotas}`);
   const options = ['--config', config, '--secret-key-file', join(folder, 'key')];
-  const scopes = SCOPES.flatMap((scope) => ['--scope', scope]);
-  const token = await runManagerCommand('token', 'create', '--team', 'team_1', ...scopes, '--config', config);
+  const token = await firstToken(url, ...SCOPES);
   const manager = { program: await ManagerProgram.start(options) };
   return {
     config,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { clusterAccess } from '../../../../src/runtime/kubernetes/api/config-file.ts';
-import { ManagerProgram, runManagerCommand } from '../../manager-program.ts';
+import { firstToken, ManagerProgram } from '../../manager-program.ts';
 import { scratchFolder } from '../../scratch.ts';
 import { HOST_ADDRESS, IMAGE, NAMESPACE, type TestCluster } from '../cluster.ts';
 import type { Moment } from './kill-steps.ts';
@@ -58,9 +58,7 @@ export class KilledManagers {
         ...(redis === null ? [] : ['--redis', redis, '--replicas', String(count)]),
       ]);
     }
-    const token = await runManagerCommand(
-      ...['token', 'create', '--team', 'team_1', '--scope', 'sandboxes:write', '--database', database],
-    );
+    const token = await firstToken(database, 'sandboxes:write');
     const managers = new KilledManagers(proxies, options, token);
     onTestFinished(async () => {
       for (const { child, ended } of managers.#programs) {
