@@ -73,6 +73,7 @@ test('the record of an earlier version, without account and duration, is shown b
   delete record.end.timed_out;
   delete record.end.duration_ms;
   record.end.exited_at_ms = record.run.started_at_ms + 70;
+  await rm(file); // which its owner may not write to
   await writeFile(file, JSON.stringify(record));
   expect(await (await again()).supervisor.get('p')).toEqual({
     ...ended,

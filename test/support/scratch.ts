@@ -9,7 +9,13 @@ export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
   onTestFinished(() => {
     for (const path of mountsBelow(folder)) execFileSync('umount', ['--lazy', path]);
-    rmSync(folder, { recursive: true, force: true });
+    try {
+      rmSync(folder, { recursive: true, force: true });
+    } catch {
+      // An ordinary user's directories that their owner may not enter.
+      execFileSync('chmod', ['-R', 'u+rwx', folder]);
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
   return folder;
 }

@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync }
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../src/watch/engine.ts';
+import { CAN_MOUNT, unlessMounts } from '../support/rights.ts';
 import { until, WatchedTree } from '../support/watch/watched-tree.ts';
 
 let tree: WatchedTree;
@@ -74,21 +75,24 @@ describe('a watch_dir that is replaced', () => {
     expect(tree.engine.status()).toMatchObject({ state: 'watching', degraded: null });
   });
 
-  it('by a pseudo file system, mounted over it, is waited for', async () => {
-    watched().make('a');
-    await tree.start();
-    mount('-t', 'proc', 'proc', tree.top);
-    await tree.engine.reconcile('test');
-    await untilWaiting();
-    expect(tree.told()).toEqual(['remove a']);
-    expect(tree.engine.status().degraded).toMatch(/proc/);
-    unmount(tree.top);
-    await until(
-      () => tree.told().length === 2,
-      () => tree.told(),
-    );
-    expect(await tree.told_since(() => tree.append('a'))).toEqual(['write a']);
-  });
+  it.skipIf(!CAN_MOUNT)(
+    `by a pseudo file system, mounted over it, is waited for${unlessMounts}`,
+    async () => {
+      watched().make('a');
+      await tree.start();
+      mount('-t', 'proc', 'proc', tree.top);
+      await tree.engine.reconcile('test');
+      await untilWaiting();
+      expect(tree.told()).toEqual(['remove a']);
+      expect(tree.engine.status().degraded).toMatch(/proc/);
+      unmount(tree.top);
+      await until(
+        () => tree.told().length === 2,
+        () => tree.told(),
+      );
+      expect(await tree.told_since(() => tree.append('a'))).toEqual(['write a']);
+    },
+  );
 });
 
 describe('a watch_dir that was a link at the start', () => {
@@ -136,25 +140,28 @@ describe('a watch_dir that was a link at the start', () => {
 });
 
 describe('pseudo file systems in a watched directory', () => {
-  it('are not watched, mounted before the start or later, and named as not covered', async () => {
-    watched().make('before/', 'later/');
-    mount('-t', 'proc', 'proc', tree.at('before'));
-    await tree.start();
-    mount('-t', 'sysfs', 'sysfs', tree.at('later'));
-    const told = await tree.told_since(async () => {
+  it.skipIf(!CAN_MOUNT)(
+    `are not watched, mounted before the start or later, and named as not covered${unlessMounts}`,
+    async () => {
+      watched().make('before/', 'later/');
+      mount('-t', 'proc', 'proc', tree.at('before'));
+      await tree.start();
+      mount('-t', 'sysfs', 'sysfs', tree.at('later'));
+      const told = await tree.told_since(async () => {
+        await tree.engine.reconcile('test');
+        tree.make('a/');
+      });
+      expect(told).toEqual(['create a']);
+      expect(tree.engine.status().degraded).toMatch(
+        /2 directories are on pseudo file systems \((proc|sysfs) at/,
+      );
+      unmount(tree.at('later'));
       await tree.engine.reconcile('test');
-      tree.make('a/');
-    });
-    expect(told).toEqual(['create a']);
-    expect(tree.engine.status().degraded).toMatch(
-      /2 directories are on pseudo file systems \((proc|sysfs) at/,
-    );
-    unmount(tree.at('later'));
-    await tree.engine.reconcile('test');
-    expect(await tree.told_since(() => tree.make('later/x/'))).toEqual(['create later/x']);
-    unmount(tree.at('before'));
-    await tree.engine.reconcile('test');
-    expect(tree.engine.status().degraded).toBeNull();
-    rmSync(tree.at('before'), { recursive: true });
-  });
+      expect(await tree.told_since(() => tree.make('later/x/'))).toEqual(['create later/x']);
+      unmount(tree.at('before'));
+      await tree.engine.reconcile('test');
+      expect(tree.engine.status().degraded).toBeNull();
+      rmSync(tree.at('before'), { recursive: true });
+    },
+  );
 });

@@ -9,6 +9,7 @@ import { verify } from '../../../src/webhook/signature.ts';
 import { run } from '../../support/ctl/sandboxctl.ts';
 import { StandInDaemon, succeed } from '../../support/ctl/stand-in-daemon.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
+import { freePort } from '../../support/free-port.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 /** Missing in some containers. */
@@ -57,7 +58,10 @@ describe('sandboxctl doctor', () => {
     const url = await serve(204, seen);
     const options = ['--state-dir', join(folder, 'state'), '--watch-dir', folder];
     const { levels, messages } = await doctor(
-      [...FREE, ...options, '--webhook-url', url, '--webhook-secret-file', secret_file],
+      [
+        ...['--url', `http://127.0.0.1:${await freePort()}`, ...options],
+        ...['--webhook-url', url, '--webhook-secret-file', secret_file],
+      ],
       {},
     );
     expect(levels).toMatchObject({

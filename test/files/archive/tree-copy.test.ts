@@ -79,16 +79,16 @@ describe('a tree that is unpacked as a copy', () => {
 
   it('gives a new top its mode and time, and leaves one that is there as it is', async () => {
     const itself: GivenEntry = [
-      { name: './', type: 'directory', mode: 0o1510, mtime: new Date(1_000_000_000_000) },
+      { name: './', type: 'directory', mode: 0o1710, mtime: new Date(1_000_000_000_000) },
       '',
     ];
     await unpack([itself, 'f'], { is_trusted: false });
     const { mode, mtimeMs } = statSync(top);
-    expect([mode & 0o7777, mtimeMs]).toEqual([0o1510, 1_000_000_000_000]);
+    expect([mode & 0o7777, mtimeMs]).toEqual([0o1710, 1_000_000_000_000]);
     await unpack([[{ name: './', type: 'directory', mode: 0o777 }, ''], 'g'], { is_trusted: false });
-    expect(statSync(top).mode & 0o7777).toBe(0o1510);
+    expect(statSync(top).mode & 0o7777).toBe(0o1710);
     await unpack([[{ name: './', type: 'directory', mode: 0o777 }, '']], null);
-    expect(statSync(top).mode & 0o7777).toBe(0o1510);
+    expect(statSync(top).mode & 0o7777).toBe(0o1710);
   });
 });
 

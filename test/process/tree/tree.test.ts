@@ -7,21 +7,24 @@ import { expect, test } from 'vitest';
 import { TreeFinder } from '../../../src/process/tree/tree.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isAlive, start } from '../../support/process/harness.ts';
+import { HAS_NEW_TABLE, NEW_TABLE, unlessNewTable } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const run = promisify(execFile);
 /** Not the first process of the table, nor its child: there the whole table is the sandbox. */
-const IN_NEW_TABLE = ['--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', '("$@"; :); :', '-'];
+const IN_NEW_TABLE = [...NEW_TABLE, 'sh', '-c', '("$@"; :); :', '-'];
 const program = join(import.meta.dirname, '../../support/process/reused-pid-program.ts');
 
-test.each([
-  'remove',
-  'pause',
-  'stop',
-  'stop of the next daemon',
-  'stop of a daemon that learns of the end',
-  'signal',
-])('a stranger that got the pid of an ended process is left alone: %s', async (how) => {
+test
+  .skipIf(!HAS_NEW_TABLE)
+  .each([
+    'remove',
+    'pause',
+    'stop',
+    'stop of the next daemon',
+    'stop of a daemon that learns of the end',
+    'signal',
+  ])(`a stranger that got the pid of an ended process is left alone: %s${unlessNewTable}`, async (how) => {
   const root = await mkdtemp(join(tmpdir(), 'sandboxd-reused-'));
   try {
     const args = [process.execPath, program, join(root, 'processes'), how];
@@ -58,7 +61,6 @@ test('for no tree at all the process table is not read: the answer waits for no 
 });
 
 const table_program = join(import.meta.dirname, '../../support/process/table-program.ts');
-const NEW_TABLE = ['--pid', '--fork', '--kill-child', '--mount-proc'];
 
 /** What became of a process that left its session, its parent and its environment. */
 async function fateOfStray(...through: string[]): Promise<unknown> {
@@ -74,15 +76,28 @@ async function fateOfStray(...through: string[]): Promise<unknown> {
 
 const BELONGS = { stopped: true, resumed: true, ended: true };
 
-test('where the daemon is the first process, whoever is in its process table is paused and ended with it', async () => {
-  expect(await fateOfStray()).toEqual(BELONGS);
-});
+test.skipIf(!HAS_NEW_TABLE)(
+  `where the daemon is the first process, whoever is in its process table is paused and ended with it${unlessNewTable}`,
+  async () => {
+    expect(await fateOfStray()).toEqual(BELONGS);
+  },
+);
 
-test('the same where it is the only one beside the first', async () => {
-  expect(await fateOfStray('sh', '-c', '"$@"; :', '-')).toEqual(BELONGS);
-});
+test.skipIf(!HAS_NEW_TABLE)(
+  `the same where it is the only one beside the first${unlessNewTable}`,
+  async () => {
+    expect(await fateOfStray('sh', '-c', '"$@"; :', '-')).toEqual(BELONGS);
+  },
+);
 
-test('where others were there before it, who has left every tree is left alone', async () => {
-  const shared = '(sleep 1000 & "$@"; :); :';
-  expect(await fateOfStray('sh', '-c', shared, '-')).toEqual({ stopped: false, resumed: true, ended: false });
-});
+test.skipIf(!HAS_NEW_TABLE)(
+  `where others were there before it, who has left every tree is left alone${unlessNewTable}`,
+  async () => {
+    const shared = '(sleep 1000 & "$@"; :); :';
+    expect(await fateOfStray('sh', '-c', shared, '-')).toEqual({
+      stopped: false,
+      resumed: true,
+      ended: false,
+    });
+  },
+);

@@ -1,14 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
 import { isHelper, parseStat } from '../../../src/base/linux/procfs.ts';
-import { FrozenGroups } from '../../../src/runtime/limits/frozen-groups.ts';
+import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { host_table } from '../../../src/runtime/local/host-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { publish, recordOf, refusing } from '../../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
 
-const why = new FrozenGroups(unifiedMountPoint()).limitation();
+const why = ResourceGroups.open().frozen.limitation();
 
 /** Has a timer send itself SIGCONT a hundred times a second (`timer_create`, `timer_settime`), and writes meanwhile. */
 const WAKES_ITSELF = `

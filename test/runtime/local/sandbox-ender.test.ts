@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSy
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { removeDirectory } from '../../../src/runtime/local/sandbox-ender.ts';
+import { AS_ORDINARY_USER } from '../../support/rights.ts';
 import { Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -41,10 +42,12 @@ describe('the removal of a sandbox', () => {
   it('takes away directories that their owner may not write to', () => {
     const folder = scratchFolder();
     chmodSync(folder, 0o777);
+    const [program_before = '', ...rights] = AS_ORDINARY_USER;
     const made = spawnSync(
-      'setpriv',
+      program_before,
       [
-        ...['--reuid', '65534', '--regid', '65534', '--clear-groups', 'sh', '-c'],
+        ...rights,
+        ...['sh', '-c'],
         `mkdir -p ${folder}/tree/a/b && touch ${folder}/tree/a/b/c && chmod 0 ${folder}/tree/a/b && chmod 0500 ${folder}/tree/a`,
       ],
       { encoding: 'utf8' },
@@ -53,11 +56,10 @@ describe('the removal of a sandbox', () => {
     const source = join(import.meta.dirname, '../../../src/runtime/local/sandbox-ender.ts');
     const program = `await (await import(${JSON.stringify(source)})).removeDirectory('${folder}/tree')`;
     const node = [process.execPath, '--input-type=module', '-e', program];
-    const removed = spawnSync(
-      'setpriv',
-      ['--reuid', '65534', '--regid', '65534', '--clear-groups', ...node],
-      { encoding: 'utf8', env: { PATH: process.env.PATH ?? '' } },
-    );
+    const removed = spawnSync(program_before, [...rights, ...node], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH ?? '' },
+    });
     expect(removed.stderr).toBe('');
     expect(existsSync(join(folder, 'tree'))).toBe(false);
   });

@@ -10,6 +10,7 @@ import { removePath } from '../../../src/files/change/remove.ts';
 import { UploadJournal } from '../../../src/files/change/upload-journal.ts';
 import { OwnPlaces } from '../../../src/files/own-places.ts';
 import type { Random } from '../random.ts';
+import { IS_ROOT } from '../rights.ts';
 import { scratchFolder } from '../scratch.ts';
 import { countCalls } from './counted-calls.ts';
 import { changed, type GivenEntry, tarOf } from './tar-entries.ts';
@@ -97,6 +98,9 @@ function realOf(path: Buffer): string | null {
   }
 }
 
+/** Nobody but root can read what its owner may not. */
+const OWNERS = IS_ROOT ? 0 : 0o600;
+
 /** An archive, and how many levels all of its names have together. */
 async function archiveOf(random: Random): Promise<{ archive: Buffer; levels: number }> {
   const deep = random.chance(0.1) ? 1 + random.below(420) : 1 + random.below(5);
@@ -116,7 +120,7 @@ async function archiveOf(random: Random): Promise<{ archive: Buffer; levels: num
     if (kind < 6) return `${name()} -> ${target()}`;
     if (kind < 7) return `${name()} = ${random.chance(0.8) ? name() : target()}`;
     if (kind < 8) return sparse(random, name());
-    if (kind < 9) return [{ name: name(), mode: random.below(0o10000), pax: records(random) }, ''];
+    if (kind < 9) return [{ name: name(), mode: random.below(0o10000) | OWNERS, pax: records(random) }, ''];
     return [{ name: name() }, Buffer.alloc(random.below(3_000), 'x')];
   };
   const archive = await tarOf(Array.from({ length: random.below(random.chance(0.05) ? 300 : 20) }, entry));
