@@ -61,7 +61,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
   'manager/events': [...FOUNDATION, 'runtime', 'manager/database', 'manager/sandboxes'],
   'manager/ownership': ['contract', 'base', 'runtime', 'manager/database'],
-  'manager/prune': ['contract', 'base', 'manager/database'],
+  'manager/prune': ['contract', 'base', 'manager/database', 'manager/ownership'],
   'manager/orphans': [...FOUNDATION, 'runtime', ...MANAGER, 'manager/ownership'],
   'manager/api': [...FOUNDATION, 'runtime', ...MANAGER, 'manager/transfer'],
   manager: [

@@ -2,7 +2,7 @@ import { integerOption } from '../base/options.ts';
 import { OptionError, StartError } from '../contract/errors.ts';
 import type { Dimension, PolicyStatus } from '../contract/quotas.ts';
 import { isTeamId, TEAM_ID_SHAPE } from '../contract/tokens.ts';
-import { openExistingDatabase } from './database/database.ts';
+import { withDatabase } from './ownership/with-database.ts';
 import { asDimension, asPolicy } from './quotas/policy.ts';
 import { quotaStatus, quotaStatuses } from './quotas/quota-status.ts';
 import { QuotaStore } from './quotas/quota-store.ts';
@@ -64,10 +64,5 @@ async function withQuotas<Result>(
   work: (store: QuotaStore) => Promise<Result>,
 ): Promise<Result> {
   if (!isTeamId(team)) throw new StartError(`--team must be ${TEAM_ID_SHAPE}`, 2);
-  const database = await openExistingDatabase(url);
-  try {
-    return await work(new QuotaStore(database));
-  } finally {
-    await database.close();
-  }
+  return withDatabase(url, (database) => work(new QuotaStore(database)));
 }

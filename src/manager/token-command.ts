@@ -1,9 +1,9 @@
 import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
 import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../contract/tokens.ts';
-import { openExistingDatabase } from './database/database.ts';
 import { DatabaseClock } from './database/database-clock-store.ts';
 import { TokenStore, type TokenView } from './database/token-store.ts';
+import { withDatabase } from './ownership/with-database.ts';
 
 /** The commands `sandbox-manager token …`, on the server's database. Each throws StartError for invalid arguments. */
 export const tokenCommand = {
@@ -40,11 +40,7 @@ async function withTokens<Result>(
   url: string,
   work: (tokens: TokenStore) => Promise<Result>,
 ): Promise<Result> {
-  const database = await openExistingDatabase(url);
-  try {
-    const clock = await DatabaseClock.open(database, systemClock);
-    return await work(new TokenStore(database.db, clock));
-  } finally {
-    await database.close();
-  }
+  return withDatabase(url, async (database) =>
+    work(new TokenStore(database.db, await DatabaseClock.open(database, systemClock))),
+  );
 }

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import {
   Kysely,
   type Dialect as KyselyDialect,
@@ -84,16 +83,6 @@ export async function openDatabase(url: string): Promise<Database> {
   const time = dialect === 'postgres' ? POSTGRES_TIME : null;
   const onConnect = (run: () => void) => void listeners.push(run);
   return { db, dialect, time, ballast, writes, onConnect, close: () => db.destroy() };
-}
-
-/** As `openDatabase`, for commands beside a server: a SQLite file that is not there is refused, not made. Throws StartError. */
-export async function openExistingDatabase(url: string): Promise<Database> {
-  const path = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : null;
-  if (path !== null && !existsSync(path)) {
-    const hint = 'give the --database or --config of the server, which makes it at its first start';
-    throw new StartError(`--database ${path} is not there: ${hint}`, 2);
-  }
-  return openDatabase(url);
 }
 
 /** Why a database is refused: one that another build migrated may hold other tables than these. */

@@ -6,11 +6,12 @@ import { chooseRuntime, type RuntimeOptions } from '../../runtime/choose.ts';
 import { pendingOf } from '../../runtime/daemon-requests.ts';
 import type { KeptSandbox, Runtime } from '../../runtime/runtime.ts';
 import type { ManagerConfig } from '../config/config.ts';
-import { type Database, openExistingDatabase } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
 import { DatabaseClock } from '../database/database-clock-store.ts';
 import { checkSeal, openSeal } from '../database/seal.ts';
 import { SettingStore } from '../database/setting-store.ts';
 import { checkAdopting } from '../ownership/place-check.ts';
+import { withDatabase } from '../ownership/with-database.ts';
 import { type OrphanVerbs, orphanVerbs } from './adoption.ts';
 import { OrphanStore } from './orphan-store.ts';
 import { madeMs } from './orphans.ts';
@@ -104,17 +105,14 @@ async function withPlace<Result>(
   if (kind !== 'kubernetes' && !existsSync(data_dir))
     throw new StartError(`--data-dir ${data_dir} is not there`, 2);
   const options: RuntimeOptions = config;
-  const database = await openExistingDatabase(url);
-  try {
+  return withDatabase(url, async (database) => {
     const runtime = await chooseRuntime(options, systemClock, createLog('fatal'));
     try {
       return await work({ database, runtime });
     } finally {
       await runtime.stop();
     }
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 async function withAdoption<Result>(

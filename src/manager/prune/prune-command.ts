@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/clock.ts';
 import { StartError } from '../../contract/errors.ts';
-import { openExistingDatabase } from '../database/database.ts';
 import { DatabaseClock } from '../database/database-clock-store.ts';
+import { withDatabase } from '../ownership/with-database.ts';
 import { PruneStore } from './prune-store.ts';
 
 /** What is to be removed, as given on the command line. Times are RFC 3339, or dates in UTC. */
@@ -33,8 +33,7 @@ export async function prune(url: string, given: PruneTexts): Promise<Pruned> {
     ['--tokens-before', tokensBefore],
   ];
   const times = texts.map(([name, text]) => (text === undefined ? null : timeOf(name, text)));
-  const database = await openExistingDatabase(url);
-  try {
+  return withDatabase(url, async (database) => {
     const clock = await DatabaseClock.open(database, systemClock);
     const store = new PruneStore(database, clock);
     for (const [index, ms] of times.entries()) {
@@ -47,9 +46,7 @@ export async function prune(url: string, given: PruneTexts): Promise<Pruned> {
       tokens: tokens_ms === null ? null : await store.tokens(tokens_ms, dryRun),
       teams: teams ? await store.teams(dryRun) : null,
     };
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 function timeOf(name: string, text: string): number {

@@ -41,8 +41,7 @@ export class RateCharges {
 
   /** Whether requests pass uncounted now: the authority cannot be reached, and quotas fail open. */
   get is_open(): boolean {
-    const { authority, is_fail_open } = this.#parts;
-    return is_fail_open && !authority.is_reachable;
+    return this.#parts.is_fail_open && !this.#parts.authority.is_reachable;
   }
 
   /**
@@ -88,13 +87,8 @@ export class RateCharges {
       'the rate authority did not answer a charge',
     );
     if (is_fail_open) return null;
-    throw new ApiError(
-      'unavailable',
-      'The rate authority cannot be reached, and quotas fail closed. Try again later.',
-      {
-        retry_after_s: UNREACHABLE_RETRY_S,
-      },
-    );
+    const text = 'The rate authority cannot be reached, and quotas fail closed. Try again later.';
+    throw new ApiError('unavailable', text, { retry_after_s: UNREACHABLE_RETRY_S });
   }
 }
 

@@ -100,6 +100,8 @@ describeOnStores('sandbox-manager prune', (fresh) => {
     [{ usageBefore: 'yesterday' }, '--usage-before yesterday must be a date'],
     [{ tokensBefore: daysAgo(0.5) }, '--tokens-before must be at least a day ago'],
   ])('refuses %j', async (given, message) => {
-    await expect(prune(await fresh(), given)).rejects.toThrow(message);
+    const url = await fresh();
+    await (await openDatabase(url)).close();
+    await expect(prune(url, given)).rejects.toThrow(message);
   });
 });
