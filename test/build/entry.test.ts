@@ -12,6 +12,7 @@ import {
 import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
+import { needsLook } from '../support/rights.ts';
 import { SANDBOXD, SandboxdProgram } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -32,6 +33,7 @@ function versionOf(node: string): string {
 
 /** Starts a daemon by these words, waits until it listens, and ends it. Resolves with what the started pid became. */
 async function started(words: [string, ...string[]]) {
+  needsLook();
   const [program, ...args] = words;
   const state_dir = scratchFolder();
   const child = spawn(program, [...args, '--state-dir', state_dir, '--port', '0'], {

@@ -12,6 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { isMemoryPrivate } from '../../src/daemon/run.ts';
+import { IS_ROOT } from '../support/rights.ts';
 import { SANDBOXD, startProgram } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -19,7 +20,7 @@ const DIST = dirname(SANDBOXD);
 const SECRET = 'canary-of-the-start';
 const NOBODY = 65_534;
 
-describe.runIf(process.getuid?.() === 0)('a daemon that is not root', () => {
+describe.runIf(IS_ROOT)('a daemon that is not root', () => {
   /** A place that any user may read, with a Node of this mode. */
   function installed(node_mode: number): { argv: string[]; state_dir: string } {
     const folder = scratchFolder();
@@ -84,7 +85,7 @@ describe('the memory of this process', () => {
     expect(isMemoryPrivate(join(scratchFolder(), 'missing'))).toBe(true);
   });
 
-  it.runIf(process.getuid?.() === 0)('is private as root, who may change the group', () => {
+  it.runIf(IS_ROOT)('is private as root, who may change the group', () => {
     expect(isMemoryPrivate()).toBe(true);
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { launcher } from '../../.build/image/launcher.ts';
 import { startConsumer } from '../support/consumer.ts';
 import { eventually } from '../support/eventually.ts';
+import { needsLook } from '../support/rights.ts';
 import { SANDBOXD, startProgram, startSandboxd } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -22,6 +23,7 @@ describe('the webhook secret', () => {
   ])(
     'given %s signs deliveries, and is visible neither in the daemon nor in its children',
     async (_, args, env) => {
+      needsLook();
       const consumer = await startConsumer();
       const program = await startSandboxd(
         [
@@ -53,6 +55,7 @@ describe('variables that are meant for another Node', () => {
     ["npm's command", () => SANDBOXD],
     ["the image's launcher", launcherBesideDist],
   ])('do not affect a daemon started by %s, and reach its processes', async (_, programOf) => {
+    needsLook();
     const folder = scratchFolder();
     const preload = join(folder, 'preload.cjs');
     writeFileSync(preload, `process.title = 'instrumented'`);

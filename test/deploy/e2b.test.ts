@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { IS_ROOT } from '../support/rights.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -51,7 +52,7 @@ function made(): Printed {
 
 function whyNot(): string | null {
   if (spawnSync(PYTHON, ['-c', 'import e2b']).status !== 0) return 'e2b of PyPI is not installed';
-  if (process.getuid?.() !== 0) return 'it takes root';
+  if (!IS_ROOT) return 'it takes root';
   const missing = ['unshare', 'nsenter', 'setpriv', 'tini', 'curl', 'ip'].filter(
     (tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
   );

@@ -15,6 +15,7 @@ import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
 import { LocalDaemon } from '../support/daemon/local-daemon.ts';
 import type { SwapperReport, SwapperSettings } from '../support/files/swapper.ts';
+import { IS_ROOT } from '../support/rights.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 const PROGRAM = resolve(import.meta.dirname, '../support/files/swapper.ts');
@@ -51,7 +52,7 @@ function startAttackers(settings: Omit<SwapperSettings, 'id'>) {
   };
 }
 
-it.runIf(process.getuid?.() === 0)(
+it.runIf(IS_ROOT)(
   'attackers that swap links, directories and pipes during requests reach neither the daemon nor what is not theirs (root only)',
   { timeout: 600_000 },
   async () => {

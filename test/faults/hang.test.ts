@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { describe, expect } from 'vitest';
+import { needsLook } from '../support/rights.ts';
 import { Daemon, SECRET } from './support/daemon.ts';
 import { DiskShim } from './support/disk-shim.ts';
 import { HostileReceiver } from './support/hostile-receiver.ts';
@@ -18,6 +19,7 @@ async function start(receiver: HostileReceiver, setup: Scene, more: string[] = [
   const options = ['--watch-dir', watch_dir, ...more];
   const daemon = await Daemon.start(setup, { webhook_url: receiver.url, state_dir, env: shim.env, options });
   // A start commits in the main thread; a commit that is under way when the disk hangs would take its time, too.
+  needsLook();
   await until('commits have a thread of their own', async () => {
     await daemon.publish({});
     return daemon.commitsApart();

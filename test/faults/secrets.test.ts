@@ -30,7 +30,7 @@ describe('secrets', () => {
   for (const [name, give] of WAYS) {
     fault(
       `a secret from ${name} is in no log, answer, figure, event, file, process list or environment`,
-      { beside: true },
+      { needs: ['a look into daemons'], beside: true },
       async (scene) => {
         const receiver = await HostileReceiver.start(scene, { secret: CANARY });
         receiver.behave(status(503), status(200));
@@ -113,7 +113,7 @@ describe('secrets', () => {
     },
   );
 
-  fault('SIGUSR1 opens no inspector', { beside: true }, async (scene) => {
+  fault('SIGUSR1 opens no inspector', { needs: ['a look into daemons'], beside: true }, async (scene) => {
     const daemon = await Daemon.start(scene, { webhook_url: 'http://127.0.0.1:9/' });
     daemon.signal('SIGUSR1');
     expect((await daemon.publish({})).status).toBe(202);

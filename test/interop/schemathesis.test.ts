@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { INTEROP, installed, missing, runInstalled, runProgram } from '../support/interop.ts';
 import { claimedFrom } from '../support/manager/built-manager.ts';
+import { needsIsolation } from '../support/rights.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
@@ -22,6 +23,7 @@ describe.skipIf(title !== '')(
   `schemathesis finds no answer that the document does not describe${title}`,
   () => {
     it('in a daemon', async () => {
+      needsIsolation();
       const folder = scratchFolder();
       const box = [
         ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', folder],

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { unifiedMountPoint } from '../../src/base/linux/cgroup.ts';
 import { FrozenReplicas, type FrozenWorld, VERBS } from '../support/manager/frozen-replicas.ts';
+import { IS_ROOT } from '../support/rights.ts';
 import { groupParent, Sandboxes } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
@@ -33,26 +34,23 @@ function localWorld(): FrozenWorld {
   };
 }
 
-describe.skipIf(process.getuid?.() !== 0)(
-  'a replica that is frozen and thawed after another has taken over',
-  () => {
-    for (const [name, verb] of Object.entries(VERBS)) {
-      for (const of of ['verb', 'recovery'] as const) {
-        it(`leaves on this machine what is recorded, at each step of ${of} of ${name}`, async () => {
-          const replicas = await FrozenReplicas.open(localWorld());
-          const steps = await replicas.steps(verb, of);
-          expect(steps).not.toEqual([]);
-          const freeze = of === 'verb' ? replicas.freezeVerb : replicas.freezeRecovery;
-          for (const step of steps) {
-            for (const [moment, clock] of [
-              ['before', 'goes on'],
-              ['after', 'stands still'],
-            ] as const) {
-              await freeze.call(replicas, verb, step, moment, clock);
-            }
+describe.skipIf(!IS_ROOT)('a replica that is frozen and thawed after another has taken over', () => {
+  for (const [name, verb] of Object.entries(VERBS)) {
+    for (const of of ['verb', 'recovery'] as const) {
+      it(`leaves on this machine what is recorded, at each step of ${of} of ${name}`, async () => {
+        const replicas = await FrozenReplicas.open(localWorld());
+        const steps = await replicas.steps(verb, of);
+        expect(steps).not.toEqual([]);
+        const freeze = of === 'verb' ? replicas.freezeVerb : replicas.freezeRecovery;
+        for (const step of steps) {
+          for (const [moment, clock] of [
+            ['before', 'goes on'],
+            ['after', 'stands still'],
+          ] as const) {
+            await freeze.call(replicas, verb, step, moment, clock);
           }
-        });
-      }
+        }
+      });
     }
-  },
-);
+  }
+});

@@ -4,11 +4,11 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { networkProblem } from '../../src/network/problem.ts';
 import { runSync } from '../support/network/topology.ts';
+import { IS_ROOT } from '../support/rights.ts';
 
-const is_root = process.getuid?.() === 0;
-const why = is_root ? '' : ' (skipped: root is required)';
+const why = IS_ROOT ? '' : ' (skipped: root is required)';
 
-describe.skipIf(!is_root)(`a machine on which the network is tried${why}`, () => {
+describe.skipIf(!IS_ROOT)(`a machine on which the network is tried${why}`, () => {
   it('is left without a trace, also of a process that was killed while it tried', async () => {
     const killed = 'sbx-probe-4194305-1';
     runSync('ip', 'netns', 'add', killed);

@@ -4,6 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { MountOrder, ServedFile } from './hung-mount-program.ts';
+import { IS_ROOT } from './rights.ts';
 import { scratchFolder } from './scratch.ts';
 
 /** Whether this machine allows a file system that hangs: root, /dev/fuse, and the right to mount. */
@@ -63,7 +64,7 @@ async function told(server: ChildProcess, order: MountOrder): Promise<number> {
 function canHang(): boolean {
   try {
     accessSync('/dev/fuse', constants.R_OK | constants.W_OK);
-    return process.getuid?.() === 0 && spawnSync('unshare', ['--mount', 'true']).status === 0;
+    return IS_ROOT && spawnSync('unshare', ['--mount', 'true']).status === 0;
   } catch {
     return false;
   }

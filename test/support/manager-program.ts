@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openDatabase } from '../../src/manager/database/database.ts';
+import { needsIsolation } from './rights.ts';
 
 /** The built program, as users run it. */
 export const MANAGER = fileURLToPath(new URL('../../dist/sandbox-manager.cjs', import.meta.url));
@@ -54,6 +55,7 @@ export class ManagerProgram {
 
   /** Starts it and waits until it is ready, within `ready_ms`. */
   static async start(options: string[], ready_ms = READY_MS, launch: Launch = {}): Promise<ManagerProgram> {
+    if (options.includes('local')) needsIsolation();
     const program = ManagerProgram.begin(options, launch);
     const { child } = program;
     const end_ms = performance.now() + ready_ms;

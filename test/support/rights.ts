@@ -1,8 +1,19 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { TestRunner } from 'vitest';
 
 /** What whoever runs the tests may do here. A test that needs more asks for it, and is skipped with the reason. */
 
-export const IS_ROOT = process.getuid?.() === 0;
+const CAP_SYS_PTRACE = 19n;
+const CAP_SYS_ADMIN = 21n;
+
+/** Whether it is root, and may do what root of a machine may: in a plain container it may not. */
+export const IS_ROOT = process.getuid?.() === 0 && has(CAP_SYS_PTRACE) && has(CAP_SYS_ADMIN);
+
+function has(capability: bigint): boolean {
+  const [, effective = '0'] = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  return ((BigInt(`0x${effective}`) >> capability) & 1n) === 1n;
+}
 
 /** Whether file systems can be mounted: not by an ordinary user, nor by root in a plain container. */
 export const CAN_MOUNT =
@@ -27,3 +38,20 @@ export const unlessNewTable = HAS_NEW_TABLE ? '' : ' (skipped: no process table 
 export const AS_ORDINARY_USER = IS_ROOT
   ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
   : ['env'];
+
+/** Whether one's own programs can be looked into: root needs the right to trace, since a daemon's memory is private. */
+export const CAN_LOOK_INSIDE = process.getuid?.() !== 0 || has(CAP_SYS_PTRACE);
+
+/** Skips the test that is running where nobody can look into a daemon. */
+export function needsLook(): void {
+  if (!CAN_LOOK_INSIDE) TestRunner.getCurrentTest()?.context.skip('daemons cannot be looked into here');
+}
+
+/** Whether a sandbox can be isolated: by root of a machine, or where everybody may make user namespaces. */
+const CAN_ISOLATE =
+  spawnSync('bwrap', ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true']).status === 0;
+
+/** Skips the test that is running where no sandbox can be isolated. */
+export function needsIsolation(): void {
+  if (!CAN_ISOLATE) TestRunner.getCurrentTest()?.context.skip('sandboxes cannot be isolated here');
+}

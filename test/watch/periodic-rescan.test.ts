@@ -3,10 +3,10 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { IS_ROOT } from '../support/rights.ts';
 import { Program } from '../support/watch/program.ts';
 import { until } from '../support/watch/watched-tree.ts';
 
-const is_root = process.getuid?.() === 0;
 /** A user namespace of its own, in which the limit of watches is its own too. */
 const LIMITED = [
   'unshare',
@@ -58,7 +58,7 @@ describe('a watch that the kernel does not fully support', () => {
     },
   );
 
-  it.skipIf(!is_root)(
+  it.skipIf(!IS_ROOT)(
     'goes on where directories cannot be read, and reads them once they can be',
     async () => {
       for (const name of ['open', 'shut']) {

@@ -7,12 +7,13 @@ import { disk } from '../../src/watch/disk.ts';
 import { emptyTree } from '../../src/watch/index/stored-tree.ts';
 import { RemoteMounts } from '../../src/watch/remote-mounts.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { IS_ROOT } from '../support/rights.ts';
 import { until, WatchedTree } from '../support/watch/watched-tree.ts';
 
 const LIMITS = { names: 500, found: 300 };
 const MINUTE_MS = 60_000;
 const program = join(import.meta.dirname, '../../fixtures/programs/restless-fuse.mjs');
-const can_mount = process.getuid?.() === 0 && existsSync('/dev/fuse');
+const can_mount = IS_ROOT && existsSync('/dev/fuse');
 
 let tree: WatchedTree;
 let server: ChildProcess | null = null;

@@ -18,6 +18,7 @@ import {
 } from '../../../src/base/linux/procfs.ts';
 import { listenersOn } from '../../../src/base/linux/sockets.ts';
 import { eventually } from '../../support/eventually.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 
 /** The pid of a child that runs until the test ends. */
 function child(name: string, env: Record<string, string> = {}) {
@@ -55,25 +56,21 @@ describe('the process table', () => {
     expect(readProgramName(0)).toBe('');
   });
 
-  it.skipIf(process.getuid?.() !== 0)(
-    'does not take a process that cannot be read for one that has ended',
-    () => {
-      const path = fileURLToPath(new URL('../../../src/base/linux/procfs.ts', import.meta.url));
-      const ask = `import { readStatNow, readStatus } from ${JSON.stringify(path)};
+  it.skipIf(!IS_ROOT)('does not take a process that cannot be read for one that has ended', () => {
+    const path = fileURLToPath(new URL('../../../src/base/linux/procfs.ts', import.meta.url));
+    const ask = `import { readStatNow, readStatus } from ${JSON.stringify(path)};
       for (const read of [readStatNow, readStatus]) {
         try { console.log(read(1)); } catch ({ code, message }) { console.log(code, message); }
       }`;
-      const hide = 'mount -t tmpfs none /proc/1 && ln -s stat /proc/1/stat && ln -s status /proc/1/status';
-      const said = execFileSync(
-        'unshare',
-        ['--mount', 'sh', '-c', `${hide} && exec "$0" --input-type=module -e "$1"`, process.execPath, ask],
-        { encoding: 'utf8' },
-      );
-      const refusal =
-        'too_many_requests The process table cannot be read right now (ELOOP). Try again later.';
-      expect(said).toBe(`${refusal}\n${refusal}\n`);
-    },
-  );
+    const hide = 'mount -t tmpfs none /proc/1 && ln -s stat /proc/1/stat && ln -s status /proc/1/status';
+    const said = execFileSync(
+      'unshare',
+      ['--mount', 'sh', '-c', `${hide} && exec "$0" --input-type=module -e "$1"`, process.execPath, ask],
+      { encoding: 'utf8' },
+    );
+    const refusal = 'too_many_requests The process table cannot be read right now (ELOOP). Try again later.';
+    expect(said).toBe(`${refusal}\n${refusal}\n`);
+  });
 
   it('is told by the status of a process as well, but for times', async () => {
     const pid = child('here');

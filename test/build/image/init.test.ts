@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { compileNative, compilerVersion, nativeProgram } from '../../../.build/native/compile.ts';
 import { eventually } from '../../support/eventually.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const EMULATOR = '/usr/bin/qemu-aarch64-static';
@@ -58,7 +59,7 @@ describe.each(MADE)('the init for $arch, compiled here: $is_compiled', ({ arch, 
     expect(await ended).toEqual([5, null]);
   });
 
-  it.skipIf(process.getuid?.() !== 0)('reaps what its daemon leaves', () => {
+  it.skipIf(!IS_ROOT)('reaps what its daemon leaves', () => {
     const orphans = '(sleep 0.01 &) ; (sleep 0.02 &) ; (exit 3 &)';
     // As long as an ended process of the namespace is there; the last state is the daemon's own.
     const daemon = `${orphans}; until ! grep -q "^State:.Z" /proc/[0-9]*/status; do sleep 0.01; done; exit 4`;

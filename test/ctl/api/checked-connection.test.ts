@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { run } from '../../support/ctl/sandboxctl.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const NOBODY = 65_534;
@@ -39,7 +40,7 @@ function stateDir(): string {
   return state_dir;
 }
 
-describe.runIf(process.getuid?.() === 0)('where another user listens on the port of the daemon', () => {
+describe.runIf(IS_ROOT)('where another user listens on the port of the daemon', () => {
   it.each([
     ['127.0.0.1', 'localhost'],
     ['127.0.0.1', '127.0.0.1'],

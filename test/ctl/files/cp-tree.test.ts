@@ -27,6 +27,7 @@ import { findDaemon } from '../../../src/ctl/api/config.ts';
 import { cp } from '../../../src/ctl/files/cp.ts';
 import { Output } from '../../../src/ctl/terminal/output.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -159,9 +160,9 @@ it('keeps everything of a tree there and back, and names what cannot be kept', a
   makeTree(tree);
   const expected = described(tree);
   const server = createServer().listen(join(tree, 'group/socket'));
-  if (is_root) execFileSync('mknod', [join(tree, 'group/device'), 'c', '1', '3']);
+  if (IS_ROOT) execFileSync('mknod', [join(tree, 'group/device'), 'c', '1', '3']);
   const lost = (top: string) =>
-    [...(is_root ? ['group/device is a device'] : []), 'group/socket is a socket']
+    [...(IS_ROOT ? ['group/device is a device'] : []), 'group/socket is a socket']
       .map((each) => `sandboxctl: ${top}/${each}, which is left out\n`)
       .join('');
   try {
@@ -169,7 +170,7 @@ it('keeps everything of a tree there and back, and names what cannot be kept', a
     expect(await copyTree(tree, `:${there}`)).toEqual([1, lost(tree)]);
     expect(described(join(there, 'tree'))).toEqual(expected);
     const again = createServer().listen(join(there, 'tree/group/socket'));
-    if (is_root) execFileSync('mknod', [join(there, 'tree/group/device'), 'c', '1', '3']);
+    if (IS_ROOT) execFileSync('mknod', [join(there, 'tree/group/device'), 'c', '1', '3']);
     utimesSync(join(there, 'tree/group'), 1, 1_200_000_005);
     expect(await copyTree(`:${there}/tree`, join(here, 'back'), { preserve: true })).toEqual([
       1,

@@ -31,6 +31,7 @@ import { type Ended, run, start } from '../../support/ctl/sandboxctl.ts';
 import { StandInDaemon } from '../../support/ctl/stand-in-daemon.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 import { eventually } from '../../support/eventually.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -186,7 +187,7 @@ it('writes into pipes that somebody reads, and names what it cannot write into',
   expect(lstatSync(join(here, 'pipe')).isFIFO()).toBe(true);
 });
 
-it.runIf(process.getuid?.() === 0)('writes into a device and never replaces it', async () => {
+it.runIf(IS_ROOT)('writes into a device and never replaces it', async () => {
   writeFileSync(join(there, 'new'), 'new');
   execFileSync('mknod', [join(here, 'null'), 'c', '1', '3']);
   execFileSync('mknod', [join(here, 'full'), 'c', '1', '7']);

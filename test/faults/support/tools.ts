@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { CAN_LOOK_INSIDE, IS_ROOT } from '../../support/rights.ts';
 import { hasController } from './resource-group.ts';
 
 const FAKETIME_LIBRARIES = [
@@ -12,6 +13,7 @@ const FAKETIME_LIBRARIES = [
 /** What a fault needs beside Node. Programs are named as they are called. */
 export type Need =
   | 'root'
+  | 'a look into daemons'
   | 'memory control group'
   | 'pids control group'
   | 'loop device'
@@ -55,7 +57,9 @@ function has(need: Need): boolean {
 function probe(need: Need): boolean {
   switch (need) {
     case 'root':
-      return process.geteuid?.() === 0;
+      return IS_ROOT;
+    case 'a look into daemons':
+      return CAN_LOOK_INSIDE;
     case 'memory control group':
       return hasController('memory');
     case 'pids control group':

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const SANDBOXES = '/api/v1/sandboxes';
@@ -32,7 +33,7 @@ function fill(path: string): void {
   }
 }
 
-describe.skipIf(process.getuid?.() !== 0)('a full disk below SQLite', () => {
+describe.skipIf(!IS_ROOT)('a full disk below SQLite', () => {
   it('is 503 for what needs room, and still lets sandboxes be deleted', async () => {
     const disk = smallDisk();
     const path = join(disk, 'manager.db');

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { hasReplicaEnded, replicaName } from '../../../src/manager/database/replica.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 
 it('a replica of this process has not ended, one of a process that is gone has', async () => {
   const own = replicaName();
@@ -28,24 +29,21 @@ it('a process that has the number of another is told from it', () => {
 const HIDING =
   'mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"';
 
-it.skipIf(process.getuid?.() !== 0)(
-  'of another user, hidden by /proc, has not ended before it has',
-  async () => {
-    const child = spawn('sleep', ['60']);
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const [machine] = replicaName().split('/');
-    const told = () => {
-      const program = `import { hasReplicaEnded } from ${JSON.stringify(resolve(import.meta.dirname, '../../../src/manager/database/replica.ts'))};
+it.skipIf(!IS_ROOT)('of another user, hidden by /proc, has not ended before it has', async () => {
+  const child = spawn('sleep', ['60']);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [machine] = replicaName().split('/');
+  const told = () => {
+    const program = `import { hasReplicaEnded } from ${JSON.stringify(resolve(import.meta.dirname, '../../../src/manager/database/replica.ts'))};
       process.stdout.write(String(hasReplicaEnded(${JSON.stringify([machine, child.pid, '1', 'a'].join('/'))})));`;
-      const node = [process.execPath, '--input-type=module', '--eval', program];
-      return execFileSync('unshare', ['--mount', 'sh', '-c', HIDING, 'sh', ...node], { encoding: 'utf8' });
-    };
-    expect(told()).toBe('false');
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    expect(told()).toBe('true');
-  },
-);
+    const node = [process.execPath, '--input-type=module', '--eval', program];
+    return execFileSync('unshare', ['--mount', 'sh', '-c', HIDING, 'sh', ...node], { encoding: 'utf8' });
+  };
+  expect(told()).toBe('false');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  expect(told()).toBe('true');
+});
 
 it('nothing is said of replicas elsewhere', () => {
   expect(hasReplicaEnded('another-machine:1/1/1/a')).toBe(false);

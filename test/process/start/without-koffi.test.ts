@@ -5,6 +5,7 @@ import { loadLibc } from '../../../src/base/linux/native.ts';
 import { BuiltDaemon } from '../../support/built.ts';
 import { eventually } from '../../support/eventually.ts';
 import { outputOf, program, start } from '../../support/process/harness.ts';
+import { needsLook } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.mock('koffi', () => {
@@ -12,7 +13,6 @@ vi.mock('koffi', () => {
 });
 
 const ROOT = join(import.meta.dirname, '../../..');
-const is_root = process.getuid?.() === 0;
 
 test('without the addon nothing of the C library is there', async () => {
   expect(await loadLibc()).toBe(null);
@@ -92,7 +92,7 @@ test('what cannot be started is named', async () => {
   });
 });
 
-test.runIf(is_root)('a process of another account has its ids, and no others', async () => {
+test.runIf(process.getuid?.() === 0)('a process of another account has its ids, and no others', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({ shell: 'id -u; id -g; id -G', cwd: '/', user: 'nobody' });
   expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 0 });
@@ -118,6 +118,7 @@ async function endOf(daemon: BuiltDaemon, request: object): Promise<unknown> {
 }
 
 test('the built daemon starts processes without the addon, and adopts them', async () => {
+  needsLook();
   const sandboxd = copyOfBuild(['better-sqlite3', '@lydell/node-pty'], () => false);
   const daemon = await BuiltDaemon.startAt(sandboxd);
   expect(await endOf(daemon, { shell: 'exit 4' })).toMatchObject({ exit_code: 4 });
@@ -133,6 +134,7 @@ test('the built daemon starts processes without the addon, and adopts them', asy
 });
 
 test('the built daemon needs no execa with the addon: for processes, watches and files', async () => {
+  needsLook();
   const packages = ['better-sqlite3', '@lydell/node-pty', 'koffi', '@koromix'];
   const left_out: string[] = [];
   const sandboxd = copyOfBuild(packages, (file) => {

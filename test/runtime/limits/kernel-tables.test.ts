@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { hierarchyOf } from '../../../src/base/linux/cgroup.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { eventually } from '../../support/eventually.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { groupParent, Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
 
 /** Takes one thing after another of each kind until the kernel refuses, keeps all, and prints why it was refused. */
@@ -45,7 +46,7 @@ time.sleep(600)`;
 const missing = ResourceGroups.open().limitations(false).join('; ');
 const [, open_files_max = '0'] =
   /^Max open files +\S+ +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-const is_root = process.getuid?.() === 0 && existsSync('/usr/bin/python3') && missing === '';
+const is_root = IS_ROOT && existsSync('/usr/bin/python3') && missing === '';
 
 it.skipIf(!is_root)(
   'what the kernel counts by user, and by namespace, one sandbox takes of itself alone',

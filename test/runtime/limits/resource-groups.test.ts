@@ -8,6 +8,7 @@ import { type Hierarchy, hierarchyOf } from '../../../src/base/linux/cgroup.ts';
 import { MachineShare, processShare, socketShare } from '../../../src/runtime/limits/machine-share.ts';
 import { ResourceGroups } from '../../../src/runtime/limits/resource-groups.ts';
 import { eventually } from '../../support/eventually.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { recordOf } from '../../support/runtime/ending-sandboxes.ts';
 import { groupParent, Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -117,7 +118,7 @@ describe('the limits of a sandbox', () => {
     await none.remove('sbx-1', systemClock);
   });
 
-  const is_root = process.getuid?.() === 0;
+  const is_root = IS_ROOT;
   it.skipIf(!is_root)(
     'are named where a manager of another user made the groups (skipped: without root)',
     () => {
@@ -244,7 +245,7 @@ describe.skipIf(why !== '')(`the limits of a real sandbox${why && ` (skipped: ${
     expect(own('limit_in_bytes')).toBe(pages(socketShare(null).of(1_024)));
   });
 
-  const by_user = process.getuid?.() === 0 ? [['its user', ['pids']] as const] : [];
+  const by_user = IS_ROOT ? [['its user', ['pids']] as const] : [];
 
   it.for([['a control group', []], ...by_user] as [string, string[]][])(
     'keep a fork bomb in its sandbox: by %s',

@@ -9,10 +9,12 @@ import { builtProgram, ProgramCopies } from '../../../src/runtime/local/program.
 import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unmetered-networks.ts';
 import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
 import { startConsumer } from '../../support/consumer.ts';
+import { needsIsolation } from '../../support/rights.ts';
 import { LOOPBACK, Sandboxes, spec, testGroups, webhook } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 async function runtimeFrom(dist: string, data_dir: string): Promise<Sandboxes> {
+  needsIsolation();
   const programs = new ProgramCopies(data_dir, { ...builtProgram(), dist });
   const log = createLog('silent');
   const groups = testGroups(data_dir);

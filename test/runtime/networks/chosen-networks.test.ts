@@ -6,11 +6,11 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { networkProblem } from '../../../src/network/problem.ts';
 import { ChosenNetworks } from '../../../src/runtime/networks/chosen-networks.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { Sandboxes, spec } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 const problem = await networkProblem();
-const is_root = process.getuid?.() === 0;
 const SOURCE = join(import.meta.dirname, '../../../src');
 
 /** What `--network` comes to without the right to make networks; what is logged, and the state or the error. */
@@ -23,7 +23,7 @@ async function chosenWithoutRights(network: string): Promise<string> {
     const options = { network: '${network}', allowed_cidrs: [], is_fail_open: false, clock: systemClock, log };
     const networks = new ChosenNetworks(options);
     await networks.start('/tmp').then(() => console.log(networks.state()), ({ message }) => console.log(message));`;
-  const drop = is_root ? ['setpriv', '--bounding-set', '-net_admin', '--inh-caps', '-net_admin'] : [];
+  const drop = IS_ROOT ? ['setpriv', '--bounding-set', '-net_admin', '--inh-caps', '-net_admin'] : [];
   const [command = '', ...args] = [...drop, process.execPath, '--input-type=module', '-e', program];
   return (await promisify(execFile)(command, args)).stdout;
 }

@@ -18,7 +18,7 @@ import { CHECKED_SYSCALLS, DENIED_SYSCALLS } from '../../../src/runtime/seccomp/
 import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
 import { NoIsolation } from '../../../src/runtime/walls/no-isolation.ts';
 import { startConsumer } from '../../support/consumer.ts';
-import { IS_ROOT } from '../../support/rights.ts';
+import { IS_ROOT, needsIsolation } from '../../support/rights.ts';
 import { Sandboxes, SECRET, spec, webhook } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
@@ -238,8 +238,10 @@ describe('the filter of system calls', () => {
 });
 
 describe('the start', () => {
-  const bubblewrap = (path?: string) =>
-    new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()), path);
+  const bubblewrap = (path?: string) => {
+    needsIsolation();
+    return new Bubblewrap(new ProgramCopies(scratchFolder(), builtProgram()), path);
+  };
 
   it('has the filter of system calls, and says what --runtime local-unsafe lacks', async () => {
     const isolation = bubblewrap();

@@ -3,18 +3,17 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { noPrelude, type Prelude, preludeOf } from '../../../src/runtime/walls/prelude.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
-const is_root = process.getuid?.() === 0;
-
-const needs_root = is_root ? '' : ' (skipped: needs root)';
+const needs_root = IS_ROOT ? '' : ' (skipped: needs root)';
 
 function shownBy({ argv, pieces }: Prelude): string {
   const [program = '', ...args] = [...argv, 'setpriv', '--reuid', '65534', 'cat', `${pieces.one}/file`];
   return execFileSync(program, args).toString();
 }
 
-it.skipIf(!is_root)(
+it.skipIf(!IS_ROOT)(
   `a prelude shows pieces whose folders nobody else may enter, whatever their names${needs_root}`,
   () => {
     const folder = join(scratchFolder(), 'with a blank\\, a\ttab, a # and a *');
@@ -24,7 +23,7 @@ it.skipIf(!is_root)(
   },
 );
 
-it.skipIf(!is_root)(`a prelude shows pieces in memory, where devices cannot be changed${needs_root}`, () => {
+it.skipIf(!IS_ROOT)(`a prelude shows pieces in memory, where devices cannot be changed${needs_root}`, () => {
   const folder = mkdtempSync('/dev/shm/sandboxd-test-');
   onTestFinished(() => rmSync(folder, { recursive: true }));
   chmodSync(folder, 0o755);

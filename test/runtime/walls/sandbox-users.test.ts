@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { SandboxDisks } from '../../../src/runtime/disk/sandbox-disks.ts';
 import { FIRST_USER, pickUser, SandboxUsers, USER_COUNT } from '../../../src/runtime/walls/sandbox-users.ts';
+import { IS_ROOT } from '../../support/rights.ts';
 import { publish, recordOf, refusing } from '../../support/runtime/ending-sandboxes.ts';
 import { Sandboxes, spec, undeliveredRecord, webhook } from '../../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -20,8 +21,6 @@ it('users are from a range that nobody has, and never one that is taken', () => 
   expect(new SandboxUsers({ hasUsers: () => false }, () => []).pick()).toBeNull();
 });
 
-const is_root = process.getuid?.() === 0;
-
 /** Runs a program as a user of the host, in a folder that this program may enter. */
 function asUser(user: number, cwd: string, shell: string) {
   const ids = ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
@@ -37,7 +36,7 @@ function pathWithoutUsers(): string {
   return `${folder}:/usr/bin:/bin`;
 }
 
-describe.skipIf(!is_root)(`the user of a sandbox${is_root ? '' : ' (skipped: needs root)'}`, () => {
+describe.skipIf(!IS_ROOT)(`the user of a sandbox${IS_ROOT ? '' : ' (skipped: needs root)'}`, () => {
   it("is nobody else's, and everything of the sandbox is that user's, nothing of the manager", async () => {
     const sandboxes = await Sandboxes.open();
     await sandboxes.runtime.create(spec('sbx-1'));

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { IS_ROOT } from '../rights.ts';
 
 /** Kept between runs: making it takes a minute or two and a mirror that can be reached. */
 const ROOT = fileURLToPath(new URL('../../../node_modules/.cache/minbase', import.meta.url));
@@ -18,7 +19,7 @@ export function minbase(): string | null {
     (tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
   );
   if (missing.length > 0) return skip(`${missing.join(', ')} is missing`);
-  if (process.getuid?.() !== 0) return skip('it needs root');
+  if (!IS_ROOT) return skip('it needs root');
   if (!existsSync(ROOT) && !make()) return skip('debootstrap did not succeed');
   for (const folder of FOLDERS) mkdirSync(join(ROOT, folder), { recursive: true });
   for (const file of FILES)

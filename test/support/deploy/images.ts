@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { minbase } from '../build/minbase.ts';
 import { eventually } from '../eventually.ts';
+import { IS_ROOT } from '../rights.ts';
 
 const run = promisify(execFile);
 const FILES = fileURLToPath(new URL('../../../fixtures/deploy', import.meta.url));
@@ -27,7 +28,7 @@ export interface ImageConfig {
 /** Why no images can be built and run here; null if they can. */
 export function whyNoImages(): string | null {
   if (process.env.SANDBOXD_TEST_IMAGES !== 'all') return 'run `npm run test:images`';
-  if (process.getuid?.() !== 0) return 'it takes root';
+  if (!IS_ROOT) return 'it takes root';
   if (spawnSync('buildah', ['--version']).status !== 0) return 'buildah is missing';
   if (runtime() === null) return 'runc is missing, also in the folder of KUBE_BIN';
   return minbase() === null ? 'there is no base image' : null;

@@ -19,6 +19,7 @@ import { promisify } from 'node:util';
 import { buildImage } from '../../../.build/image/build.ts';
 import { unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
 import { eventually } from '../eventually.ts';
+import { IS_ROOT } from '../rights.ts';
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const CHECKOUT = here('../../..');
@@ -42,7 +43,7 @@ const BOOT = 120_000;
 
 /** Why no systemd can be booted here; null if it can. */
 export function whyNoMachine(): string | null {
-  if (process.getuid?.() !== 0) return 'it takes root';
+  if (!IS_ROOT) return 'it takes root';
   const missing = TOOLS.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0);
   if (missing.length > 0) return `${missing.join(', ')} is missing`;
   if (!existsSync('/usr/lib/systemd/systemd')) return 'systemd is missing';

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { runSync } from '../network/topology.ts';
+import { IS_ROOT } from '../rights.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** What `npm` does here: what it installs and builds is there already. */
@@ -22,7 +23,7 @@ esac
 export type ReaderName = 'root' | 'nobody' | 'self';
 
 /** The readers that this machine has. */
-export const READERS: ReaderName[] = process.getuid?.() === 0 ? ['root', 'nobody'] : ['self'];
+export const READERS: ReaderName[] = IS_ROOT ? ['root', 'nobody'] : ['self'];
 
 /** Somebody in a checkout of their own, who types what the documents say. As root the ports are theirs alone. */
 export class Reader {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { buildImage } from '../../../.build/image/build.ts';
 import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
+import { IS_ROOT } from '../rights.ts';
 import { FolderVolumes } from './volumes.ts';
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -39,7 +40,7 @@ function freeNet(): string {
 
 /** Why no cluster can be started here; null if one can. */
 export function whyNoCluster(): string | null {
-  if (process.getuid?.() !== 0) return 'it takes root';
+  if (!IS_ROOT) return 'it takes root';
   const missing = TOOLS.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0);
   if (missing.length > 0) return `${missing.join(', ')} is missing`;
   if (process.env.KUBE_BIN || existsSync(ARCHIVE)) return null;

@@ -21,6 +21,7 @@ import { UnmeteredNetworks, unmetered } from '../../../src/runtime/networks/unme
 import type { Runtime, RuntimeSpec, UndeliveredRecord } from '../../../src/runtime/runtime.ts';
 import { Bubblewrap } from '../../../src/runtime/walls/bubblewrap.ts';
 import { NoIsolation } from '../../../src/runtime/walls/no-isolation.ts';
+import { needsIsolation } from '../rights.ts';
 import { scratchFolder } from '../scratch.ts';
 
 export const SECRET = 'whsec_a2V5IG1hZGUgZm9yIHRoaXMgdGVzdA==';
@@ -77,6 +78,7 @@ export class Sandboxes {
     networks: LocalNetworks = new UnmeteredNetworks(unmetered(null)),
     machine: { path?: string; disks?: SandboxDisks } = {},
   ) {
+    if (kind === 'local') needsIsolation();
     const programs = new ProgramCopies(program_dir, builtProgram());
     const isolation = kind === 'local' ? new Bubblewrap(programs, machine.path) : new NoIsolation(programs);
     const log = createLog('silent');

@@ -16,9 +16,8 @@ import { request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
+import { IS_ROOT } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
-
-const is_root = process.getuid?.() === 0;
 
 let daemon: LocalDaemon;
 let folder: string;
@@ -179,7 +178,7 @@ describe('the daemon itself', () => {
     expect(entries).toEqual([]);
   });
 
-  it.runIf(is_root)('is out of reach by the mounts that another process has made for itself', async () => {
+  it.runIf(IS_ROOT)('is out of reach by the mounts that another process has made for itself', async () => {
     const script = 'mount --bind "$0" "$1" && echo mounted && exec sleep 60';
     const other = spawn('unshare', ['--mount', 'sh', '-c', script, state_dir, folder]);
     onTestFinished(() => void other.kill('SIGKILL'));
@@ -217,8 +216,8 @@ describe('GET /files/stat and /files/list', () => {
       link_target: 'file',
       uid: process.getuid?.(),
       gid: process.getgid?.(),
-      user: is_root ? 'root' : expect.any(String),
-      group: is_root ? 'root' : expect.any(String),
+      user: IS_ROOT ? 'root' : expect.any(String),
+      group: IS_ROOT ? 'root' : expect.any(String),
     });
     expect((await stat('/')).data).toMatchObject({ name: '/', path: '/', type: 'dir', is_link: false });
     expect((await stat('/dev/null')).data).toMatchObject({ type: 'other' });
@@ -246,7 +245,7 @@ describe('GET /files/stat and /files/list', () => {
   });
 });
 
-describe.runIf(is_root)('with user', () => {
+describe.runIf(IS_ROOT)('with user', () => {
   it('a request has exactly the rights of that account', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, 'for nobody');

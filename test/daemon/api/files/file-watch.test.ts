@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { IS_ROOT } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
 let daemon: LocalDaemon;
@@ -110,7 +111,7 @@ describe('/files/watch', () => {
     expect((await daemon.ask('/files/watch')).error.details?.field).toBe('Upgrade');
   });
 
-  it.runIf(process.getuid?.() === 0)('watches with the rights of an account', async () => {
+  it.runIf(IS_ROOT)('watches with the rights of an account', async () => {
     const { subscribe, events, send, messages } = await connect('?user=nobody');
     const watch_id = await subscribe(folder, true);
     writeFileSync(join(folder, 'file'), '');

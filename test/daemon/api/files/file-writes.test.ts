@@ -20,9 +20,8 @@ import { temporaryName } from '../../../../src/contract/temporary-file.ts';
 import { DOWN_URL, LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { createDaemon } from '../../../support/daemon/running-daemon.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { IS_ROOT } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
-
-const is_root = process.getuid?.() === 0;
 
 let daemon: LocalDaemon;
 let folder: string;
@@ -83,13 +82,13 @@ describe('PUT and POST /files', () => {
     const file = join(folder, 'file');
     writeFileSync(file, 'old');
     chmodSync(file, 0o751);
-    if (is_root) chownSync(file, 12345, 54321);
+    if (IS_ROOT) chownSync(file, 12345, 54321);
     symlinkSync('file', join(folder, 'link'));
     symlinkSync(join(folder, 'later'), join(folder, 'dangling'));
     expect((await put(join(folder, 'link'), 'new')).status).toBe(200);
     const { mode, uid, gid } = statSync(file);
     expect([readFileSync(file, 'utf8'), mode & 0o7777]).toEqual(['new', 0o751]);
-    if (is_root) expect([uid, gid]).toEqual([12345, 54321]);
+    if (IS_ROOT) expect([uid, gid]).toEqual([12345, 54321]);
     expect(readlinkSync(join(folder, 'link'))).toBe('file');
     expect((await put(join(folder, 'dangling'), 'made', {}, '&mode=0600')).status).toBe(200);
     expect(statSync(join(folder, 'later')).mode & 0o7777).toBe(0o600);
@@ -163,7 +162,7 @@ describe('PUT and POST /files', () => {
     expect(await answered).toBe(409);
   });
 
-  it.runIf(is_root)('answer 507 on a full disk and keep the old file whole', async () => {
+  it.runIf(IS_ROOT)('answer 507 on a full disk and keep the old file whole', async () => {
     const disk = join(scratchFolder(), 'disk');
     mkdirSync(disk);
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', disk]);
@@ -332,7 +331,7 @@ describe('mkdir, DELETE, move and copy', () => {
   });
 });
 
-describe.runIf(is_root)('with user', () => {
+describe.runIf(IS_ROOT)('with user', () => {
   it('what a request makes belongs to that account, and it can do no more than the account', async () => {
     const as = '&user=nobody';
     const home = join(folder, 'home');

@@ -3,11 +3,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Answer, LocalDaemon } from '../../../support/daemon/local-daemon.ts';
+import { IS_ROOT } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
 const codeOf = ({ status, error }: Answer) => [status, error?.code];
 
-describe.runIf(process.getuid?.() === 0)('a full disk', () => {
+describe.runIf(IS_ROOT)('a full disk', () => {
   it('refuses copies, archives and directories with 507, and nothing is left of them', async () => {
     const daemon = await LocalDaemon.start();
     const folder = scratchFolder();

@@ -21,6 +21,7 @@ import { Keeper } from '../../../../src/runtime/kubernetes/keeper/keeper.ts';
 import { connectDaemon, KeeperClient } from '../../../../src/runtime/kubernetes/keeper-client.ts';
 import { createDaemon, startDaemon } from '../../../support/daemon/running-daemon.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { IS_ROOT } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
 const TRUST = { team_id: 'team_1', webhook_secret: '', record_key: 'a7'.repeat(32), sandbox_id: 'sbx-1' };
@@ -115,7 +116,7 @@ it('copies what a sandbox has made of its image: what it removed and replaced as
   symlinkSync('/', inSource('etc/link'));
   const run = (program: string, ...args: string[]) => execFileSync(program, args, { encoding: 'utf8' });
   run('mkfifo', inSource('etc/pipe'));
-  if (process.getuid?.() === 0) run('mknod', inSource('removed'), 'c', '0', '0');
+  if (IS_ROOT) run('mknod', inSource('removed'), 'c', '0', '0');
   expect(attributes.set(inSource('etc/replaced'), OPAQUE, 'y', 1, 0)).toBe(0);
   mkdirSync(join(source.volume, 'state/daemon'));
   writeFileSync(join(source.volume, 'state/daemon/outbox-copy.db'), 'outbox');
@@ -124,7 +125,7 @@ it('copies what a sandbox has made of its image: what it removed and replaced as
   expect(readFileSync(inChild('etc/made'), 'utf8')).toBe('made');
   expect(readlinkSync(inChild('etc/link'))).toBe('/');
   expect(lstatSync(inChild('etc/pipe')).isFIFO()).toBe(true);
-  if (process.getuid?.() === 0) {
+  if (IS_ROOT) {
     const { rdev, ...removed } = lstatSync(inChild('removed'));
     expect([rdev, removed.mode & constants.S_IFMT]).toEqual([0, constants.S_IFCHR]);
   }
@@ -144,7 +145,7 @@ it('hands nothing over while a daemon is using the outbox', async () => {
 const PROGRAM = fileURLToPath(
   new URL('../../../../src/runtime/kubernetes/keeper/keeper-program.ts', import.meta.url),
 );
-it.skipIf(process.getuid?.() !== 0)(
+it.skipIf(!IS_ROOT)(
   'ends as soon as its Pod is to end, as the first process there (skipped without root)',
   async () => {
     const folder = scratchFolder();
