@@ -2,7 +2,6 @@ import { readdirSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect } from 'vitest';
-import { needsLook } from '../support/rights.ts';
 import { ask } from './support/ask.ts';
 import { Daemon, SECRET } from './support/daemon.ts';
 import { DiskShim } from './support/disk-shim.ts';
@@ -206,7 +205,7 @@ describe('disk', () => {
 
   fault(
     'F07 a bit that the disk flips is told, with how many records it cost',
-    { needs: ['cc'] },
+    { needs: ['cc', 'a look into daemons'] },
     async (scene) => {
       const receiver = await HostileReceiver.start(scene, { secret: SECRET });
       receiver.behave(status(503));
@@ -214,7 +213,6 @@ describe('disk', () => {
       const daemon = await Daemon.start(scene, { webhook_url: receiver.url, env: shim.env });
       const kept = new Ledger();
       // The log is written back, and begun anew, when commits get a thread of their own.
-      needsLook();
       await until('commits have a thread of their own', async () => {
         await kept.publish(daemon);
         return daemon.commitsApart();
@@ -390,7 +388,6 @@ describe('disk', () => {
       const daemon = await Daemon.start(scene, { webhook_url: receiver.url, state_dir: disk.path('state') });
       const ledger = new Ledger();
       // The files are moved when commits get a thread of their own: a disk that hangs in the middle holds up the move.
-      needsLook();
       await until('commits have a thread of their own', async () => {
         await ledger.publish(daemon);
         return daemon.commitsApart();

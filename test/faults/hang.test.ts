@@ -1,6 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { describe, expect } from 'vitest';
-import { needsLook } from '../support/rights.ts';
 import { Daemon, SECRET } from './support/daemon.ts';
 import { DiskShim } from './support/disk-shim.ts';
 import { HostileReceiver } from './support/hostile-receiver.ts';
@@ -19,7 +18,6 @@ async function start(receiver: HostileReceiver, setup: Scene, more: string[] = [
   const options = ['--watch-dir', watch_dir, ...more];
   const daemon = await Daemon.start(setup, { webhook_url: receiver.url, state_dir, env: shim.env, options });
   // A start commits in the main thread; a commit that is under way when the disk hangs would take its time, too.
-  needsLook();
   await until('commits have a thread of their own', async () => {
     await daemon.publish({});
     return daemon.commitsApart();
@@ -46,7 +44,7 @@ const typesOf = (receiver: HostileReceiver) => told(receiver).map(({ event_type 
 describe('a disk that hangs', () => {
   fault(
     'F12 for longer than a pause waits: a pause that was refused is taken back, or was never told',
-    { needs: ['cc'], beside: true },
+    { needs: ['cc', 'a look into daemons'], beside: true },
     async (scene) => {
       const receiver = await HostileReceiver.start(scene, { secret: SECRET });
       const { daemon, shim } = await start(receiver, scene);
@@ -70,7 +68,7 @@ describe('a disk that hangs', () => {
 
   fault(
     'F12 for longer than a publish waits: a change of a file is told once',
-    { needs: ['cc'], beside: true },
+    { needs: ['cc', 'a look into daemons'], beside: true },
     async (scene) => {
       const receiver = await HostileReceiver.start(scene, { secret: SECRET });
       const { daemon, shim, watch_dir } = await start(receiver, scene);
@@ -92,7 +90,7 @@ describe('a disk that hangs', () => {
 
   fault(
     'F12 for longer than the last event waits: sandbox.killed is told once',
-    { needs: ['cc'], beside: true },
+    { needs: ['cc', 'a look into daemons'], beside: true },
     async (scene) => {
       const receiver = await HostileReceiver.start(scene, { secret: SECRET });
       const { daemon, shim } = await start(receiver, scene, ['--shutdown-grace-ms', '30000']);
@@ -157,7 +155,7 @@ describe('a disk that hangs while the outbox moves to its thread', () => {
 describe('a disk whose trouble is over', () => {
   fault(
     'F07 is found out by the daemon itself, without anybody asking or writing',
-    { needs: ['cc'] },
+    { needs: ['cc', 'a look into daemons'] },
     async (scene) => {
       const receiver = await HostileReceiver.start(scene, { secret: SECRET });
       const { daemon, shim } = await start(receiver, scene);

@@ -72,7 +72,7 @@ function probe(need: Need): boolean {
       return succeeds('unshare', ['-n', '-m', 'ip', 'link', 'set', 'lo', 'up']);
     case 'strace':
       // Where tracing is forbidden the program alone is no use.
-      return succeeds('strace', ['-qq', '-o', '/dev/null', 'true']);
+      return CAN_LOOK_INSIDE && succeeds('strace', ['-qq', '-o', '/dev/null', 'true']);
     default:
       return isProgram(need);
   }
