@@ -31,7 +31,9 @@ export async function checkPlace({
 }: PlaceCheckParts): Promise<void> {
   const { place } = runtime;
   if (place === null) return;
-  const [own, known] = [place.id(), await settings.find(PLACE_KEY)];
+  // In this order: another replica at its first start marks the place before it tells the database.
+  const known = await settings.find(PLACE_KEY);
+  const own = place.id();
   if (own !== null && own === known) return;
   if (is_meant) {
     await settings.set(PLACE_KEY, place.mark());
@@ -46,7 +48,9 @@ export async function checkPlace({
 
 /** Whether another place has become that of the database since the start. */
 export async function hasMoved({ place }: Pick<Runtime, 'place'>, settings: SettingStore): Promise<boolean> {
-  return place !== null && place.id() !== (await settings.find(PLACE_KEY));
+  if (place === null) return false;
+  const known = await settings.find(PLACE_KEY);
+  return place.id() !== known;
 }
 
 /** Throws StartError where a command would record in a database what belongs to another one. */

@@ -1,10 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { SettingStore } from '../../../src/manager/database/setting-store.ts';
 import { RecordedStore } from '../../../src/manager/orphans/recorded-store.ts';
+import { checkPlace } from '../../../src/manager/ownership/place-check.ts';
 import { DataDir } from '../../../src/runtime/local/data-dir.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
-import { opened } from '../../support/manager/outbox.ts';
+import { opened, SILENT } from '../../support/manager/outbox.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { rowOf } from '../../support/manager/sandbox-rows.ts';
 import { scratchFolder } from '../../support/scratch.ts';
@@ -77,6 +79,23 @@ describeOnStores('a data directory', (fresh) => {
     await expect(start(mine, ['sbx_1', 'sbx_2'])).rejects.toMatchObject(
       refused(`${mine} holds 2 sandboxes and --database knows none of them`),
     );
+  });
+
+  it('is the same to two replicas that start on it at once for the first time', async () => {
+    const { url, mine } = await scene();
+    const runtime = new FolderRuntime(mine);
+    /** While a replica waits for the database, the other one does all that it does at its first start. */
+    class SlowSettings extends SettingStore {
+      override async find(key: string): Promise<string | null> {
+        await this.keep(key, runtime.place.mark());
+        return super.find(key);
+      }
+    }
+    const { db } = await opened(url);
+    const recorded = async () => new Set<string>();
+    const parts = { runtime, recorded, is_meant: false, log: SILENT };
+    await checkPlace({ ...parts, settings: new SlowSettings(db) });
+    await checkPlace({ ...parts, settings: new SettingStore(db) });
   });
 
   it('from before there were ids is taken as it is', async () => {
