@@ -6,7 +6,7 @@ import { deferredModules } from './image/deferred.ts';
 import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
 import { COMPILERS, nativeProgram } from './native/compile.ts';
-import { OLD_GLIBC } from './old-glibc.ts';
+import { glibcCheck } from './old-glibc.ts';
 
 /** The programs that users run, bundled into `dist/`. Packages with native code stay outside the bundles. */
 const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
@@ -110,7 +110,7 @@ for (const name of PROGRAMS) {
   const flags = name === 'sandbox-manager' ? [NO_SIGUSR1] : NODE_FLAGS;
   const entry = readFileSync('.build/entry.cjs', 'utf8')
     .replaceAll('@NODE_FLAGS@', flags.join(' '))
-    .replace('@OLD_GLIBC@', () => OLD_GLIBC);
+    .replace('@GLIBC_CHECK@', () => glibcCheck('$(basename "$0" .cjs)'));
   writeFileSync(`dist/${name}.cjs`, entry);
   chmodSync(`dist/${name}.cjs`, 0o755);
   if (!existsSync(COMMANDS)) continue;

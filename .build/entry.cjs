@@ -7,13 +7,8 @@ folder=${file%/*}
 # The Node that came with the program needs it. Other systems install the package too, for what it exports.
 glibc=
 for loader in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do [ -e "$loader" ] && glibc=$loader; done
-# The build puts in what finds a glibc that is too old, from old-glibc.ts.
-problem=
-@OLD_GLIBC@
-if [ "$problem" ]; then
-  echo "$(basename "$0" .cjs): $problem" >&2
-  exit 1
-fi
+# The build puts in what ends here where glibc is too old, from old-glibc.ts.
+@GLIBC_CHECK@
 # One heap instead of one of each thread; the daemon gives its processes what was set before.
 export SANDBOXD_CHILD_MALLOC_ARENA_MAX="$MALLOC_ARENA_MAX" MALLOC_ARENA_MAX=1
 # The build puts the program's flags here, which are in src/base/engine/flags.ts.

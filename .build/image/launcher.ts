@@ -1,6 +1,6 @@
 import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
 import { HEAPS_VARIABLE, HIDDEN_PREFIX, NODE_VARIABLES } from '../../src/base/node-variables.ts';
-import { OLD_GLIBC } from '../old-glibc.ts';
+import { glibcCheck } from '../old-glibc.ts';
 
 /** glibc's dynamic loader, by architecture. */
 const DYNAMIC_LOADERS: Record<string, string> = {
@@ -23,12 +23,7 @@ if ! [ -e ${loader} ]; then
   echo "${program}: this build is for ${arch} Linux with glibc: ${loader} does not exist" >&2
   exit 1
 fi
-problem=
-${OLD_GLIBC}
-if [ "$problem" ]; then
-  echo "${program}: $problem" >&2
-  exit 1
-fi
+${glibcCheck(program)}
 for name in ${NODE_VARIABLES.join(' ')}; do
   eval '[ -z "\${'$name'+set}" ] || { export ${HIDDEN_PREFIX}'$name'="$'$name'"; unset '$name'; }'
 done

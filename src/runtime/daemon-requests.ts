@@ -67,13 +67,14 @@ export function isSuccess(
 }
 
 /**
- * Throws `daemon_too_old` where the daemon that answers an init is of another major version than this manager, or knows less
- * than it was told.
+ * The features of the daemon that answers an init. Throws `daemon_too_old` where it is of another major version than this
+ * manager, or knows less than it was told.
  */
-export function checkServed(answer: DaemonResponse, { webhook }: Pick<RuntimeSpec, 'webhook'>): void {
+export function checkServed(answer: DaemonResponse, { webhook }: Pick<RuntimeSpec, 'webhook'>): unknown[] {
   const { version, features } = versionIn(answer);
   if (version !== null && !isSameMajor(version, VERSION)) throw daemonTooOld(version);
   if (webhook?.retry === 'any') checkFeature('webhook_retry', version, features);
+  return features;
 }
 
 /** Throws `daemon_too_old` where a daemon does not have a feature, and `unavailable` without an answer. */
@@ -99,8 +100,7 @@ export async function checkSwitch(daemon: DaemonAddress, memory: boolean): Promi
 }
 
 /** The body that pauses a fork, which has no process yet: a daemon that can goes on to deliver what it has. */
-export async function forkPauseBody(daemon: DaemonAddress): Promise<object> {
-  const { features } = versionIn(await healthOf(daemon));
+export function forkPauseBody(features: readonly unknown[]): object {
   return switchBody('fork', !features.includes('switch_without_memory' satisfies Feature));
 }
 

@@ -6,8 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { fileLimit } from '../support/process/file-limit.ts';
 import { isAlive, outputOf, program, start } from '../support/process/harness.ts';
-
-const is_root = process.getuid?.() === 0;
+import { IS_UID_0 } from '../support/rights.ts';
 
 test('a process is shown with its name, its folder and its account', async () => {
   const { supervisor } = await start();
@@ -17,14 +16,14 @@ test('a process is shown with its name, its folder and its account', async () =>
   expect(plain).toMatchObject({ name: null, cwd: process.cwd(), user: null });
 });
 
-test.runIf(is_root)('the account shown is the requested one, or that of --process-user', async () => {
+test.runIf(IS_UID_0)('the account shown is the requested one, or that of --process-user', async () => {
   const { supervisor } = await start({ default_user: 'daemon' });
   const request = { command: ['sleep', '100'], cwd: '/' };
   expect((await supervisor.spawn(request)).process.user).toBe('daemon');
   expect((await supervisor.spawn({ ...request, user: 'nobody' })).process.user).toBe('nobody');
 });
 
-test.runIf(is_root)('a process keeps its account when the next daemon has another default', async () => {
+test.runIf(IS_UID_0)('a process keeps its account when the next daemon has another default', async () => {
   const first = await start({ default_user: 'daemon' });
   await first.supervisor.spawn({ command: ['true'], cwd: '/', process_id: 'p' });
   await first.supervisor.finished('p');

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from './free-port.ts';
+import { IS_UID_0 } from './rights.ts';
 
 /** A database after hundreds of rounds. */
 const DUMP_BYTES_MAX = 256 * 1024 * 1024;
@@ -171,7 +172,7 @@ export class PostgresServer {
 }
 
 function ownerOf(): { uid: number; gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined;
+  if (!IS_UID_0) return undefined;
   const id = (flag: string) => Number(execFileSync('id', [flag, USER], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
 }

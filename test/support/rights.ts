@@ -7,8 +7,11 @@ import { TestRunner } from 'vitest';
 const CAP_SYS_PTRACE = 19n;
 const CAP_SYS_ADMIN = 21n;
 
+/** Whether it is root's account, with whatever rights. */
+export const IS_UID_0 = process.getuid?.() === 0;
+
 /** Whether it is root, and may do what root of a machine may: in a plain container it may not. */
-export const IS_ROOT = process.getuid?.() === 0 && has(CAP_SYS_PTRACE) && has(CAP_SYS_ADMIN);
+export const IS_ROOT = IS_UID_0 && has(CAP_SYS_PTRACE) && has(CAP_SYS_ADMIN);
 
 function has(capability: bigint): boolean {
   const [, effective = '0'] = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
@@ -40,7 +43,7 @@ export const AS_ORDINARY_USER = IS_ROOT
   : ['env'];
 
 /** Whether one's own programs can be looked into: root needs the right to trace, since a daemon's memory is private. */
-export const CAN_LOOK_INSIDE = process.getuid?.() !== 0 || has(CAP_SYS_PTRACE);
+export const CAN_LOOK_INSIDE = !IS_UID_0 || has(CAP_SYS_PTRACE);
 
 /** Skips the test that is running where nobody can look into a daemon. */
 export function needsLook(): void {

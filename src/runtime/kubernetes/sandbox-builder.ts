@@ -105,7 +105,7 @@ export class KubernetesBuilder {
       return madeAs(found);
     }
     const made = found === null ? await this.#fromPool(spec, begin) : null;
-    const fill = () => this.#initialise(spec, begin);
+    const fill = async () => void (await this.#initialise(spec, begin));
     return made ?? this.#build({ spec, template, remains: found, is_fork: false, begin, fill });
   }
 
@@ -130,13 +130,12 @@ export class KubernetesBuilder {
       await this.#copyVolume(source_id, keeper, persistent_root);
       await begin('start the daemon');
       await keeper.begin();
-      await this.#initialise(spec, begin);
+      const features = await this.#initialise(spec, begin);
       await begin('pause the copy');
-      const daemon = () => keepers.connect(spec.sandbox_id);
-      const answer = await requestDaemon(daemon, {
+      const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
         method: 'POST',
         path: '/sandbox/pause',
-        body: await forkPauseBody(daemon),
+        body: forkPauseBody(features),
         within_ms: DAEMON_CHANGE_TIMEOUT_MS,
       });
       if (!isSuccess(answer)) throw daemonError(answer);
@@ -230,7 +229,8 @@ export class KubernetesBuilder {
     ]);
   }
 
-  async #initialise(spec: RuntimeSpec, begin: Begin): Promise<void> {
+  /** Gives the daemon's features. */
+  async #initialise(spec: RuntimeSpec, begin: Begin): Promise<unknown[]> {
     const { keepers, webhook_cidrs } = this.#parts;
     await begin('initialise the daemon');
     const answer = await requestDaemon(() => keepers.connect(spec.sandbox_id), {
@@ -242,7 +242,7 @@ export class KubernetesBuilder {
     if (answer.outcome === 'unreachable')
       throw new Unreachable('internal_error', daemonError(answer).message);
     if (!isSuccess(answer)) throw daemonError(answer);
-    checkServed(answer, spec);
+    return checkServed(answer, spec);
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */

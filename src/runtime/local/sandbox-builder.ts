@@ -59,7 +59,8 @@ export class SandboxBuilder {
     if (found && found.state !== 'creating') {
       if (await isLost(found)) throw new ApiError('conflict', 'The sandbox has ended.');
       // The daemon compares the spec with the one it was initialised with.
-      return this.#initialise(files, spec, found, begin);
+      await this.#initialise(files, spec, found, begin);
+      return;
     }
     await this.#build(files, spec, begin, async (user, network) => {
       await begin('prepare the root');
@@ -86,9 +87,9 @@ export class SandboxBuilder {
       );
       await begin('prepare the root');
       prepareRootfs(files.rootfs, spec.sandbox_id, user);
-      await this.#launch(files, spec, begin, user, network);
+      const features = await this.#launch(files, spec, begin, user, network);
       await begin('pause the copy');
-      const body = await forkPauseBody(files.socket_address);
+      const body = forkPauseBody(features);
       const paused = await changeThroughDaemon(files, 'POST', '/sandbox/pause', body);
       if (isGone(paused)) throw new ApiError('internal_error', "The fork's daemon has died.");
       const held_mib = await groups.hold(spec.sandbox_id, spec.memory_mib, clock);
@@ -118,13 +119,14 @@ export class SandboxBuilder {
     }
   }
 
+  /** Gives the daemon's features. */
   async #launch(
     files: SandboxFiles,
     spec: RuntimeSpec,
     begin: Begin,
     user: number | null,
     network: SandboxNetwork,
-  ): Promise<void> {
+  ): Promise<unknown[]> {
     const { isolation, groups, openEgress, clock } = this.#parts;
     const { sandbox_id, team_id, memory_mib, cpu_millis, webhook } = spec;
     const processes_max = groups.userProcessesMax(memory_mib);
@@ -152,7 +154,7 @@ export class SandboxBuilder {
     files.writeRecord(record);
     await begin('start the daemon');
     record.daemon = await launchDaemon(clock, files, command, groups.make(sandbox_id, memory_mib), user);
-    await this.#initialise(files, spec, record, begin);
+    const features = await this.#initialise(files, spec, record, begin);
     await begin('take away control');
     revokeControl(files);
     groups.limit(sandbox_id, record);
@@ -160,14 +162,16 @@ export class SandboxBuilder {
     record.state = 'created';
     files.writeRecord(record);
     openEgress(files, record);
+    return features;
   }
 
+  /** Gives the daemon's features. */
   async #initialise(
     files: SandboxFiles,
     spec: RuntimeSpec,
     record: LocalRecord,
     begin: Begin,
-  ): Promise<void> {
+  ): Promise<unknown[]> {
     await begin('initialise the daemon');
     const egress = record.webhook_authority ? 'manager' : 'direct';
     const answer = await requestDaemon(files.socket_address, {
@@ -177,7 +181,7 @@ export class SandboxBuilder {
       within_ms: DAEMON_CHANGE_TIMEOUT_MS,
     });
     if (!isSuccess(answer)) throw daemonError(answer);
-    checkServed(answer, spec);
+    return checkServed(answer, spec);
   }
 
   /**

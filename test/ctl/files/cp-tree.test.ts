@@ -27,7 +27,7 @@ import { findDaemon } from '../../../src/ctl/api/config.ts';
 import { cp } from '../../../src/ctl/files/cp.ts';
 import { Output } from '../../../src/ctl/terminal/output.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
-import { IS_ROOT } from '../../support/rights.ts';
+import { IS_ROOT, IS_UID_0 } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -86,8 +86,6 @@ it('keeps special bits of files on the way up, and setuid and setgid on the way 
   expect(await copyTree(`:${there}/tree`, join(here, 'kept'), { preserve: true })).toEqual([0, '']);
   expect(modesIn(join(here, 'kept'))).toEqual(Object.values(modes));
 });
-
-const is_root = process.getuid?.() === 0;
 
 /** Makes a tree with something of everything that a copy can keep. */
 function makeTree(top: string): void {
@@ -220,7 +218,7 @@ it('leaves files and directories that are there their mode and owner, and pipes 
     execFileSync('mkfifo', [join(top, 'pipe')]);
     utimesSync(join(top, 'sub'), 1, 1_200_000_000 + mode);
   }
-  if (is_root) for (const top of [here, there]) chownSync(join(top, 'tree/sub/file'), 12_345, 54_321);
+  if (IS_UID_0) for (const top of [here, there]) chownSync(join(top, 'tree/sub/file'), 12_345, 54_321);
   for (const [from, to, mode] of [
     [`${here}/tree/.`, `:${there}/tree`, 0o604],
     [`:${there}/tree/.`, join(here, 'tree'), 0o640],
@@ -228,28 +226,28 @@ it('leaves files and directories that are there their mode and owner, and pipes 
     const top = to.replace(':', '');
     expect(await copyTree(from, to)).toEqual([0, '']);
     const { uid, gid } = statSync(join(top, 'sub/file'));
-    if (is_root) expect([uid, gid]).toEqual([12_345, 54_321]);
+    if (IS_UID_0) expect([uid, gid]).toEqual([12_345, 54_321]);
     expect([modeOf(join(top, 'sub/file')), modeOf(join(top, 'sub'))]).toEqual([mode, mode | 0o111]);
     expect(readFileSync(join(top, 'sub/file'), 'utf8')).toBe(join(here, 'tree'));
   }
 });
 
 it('copies the rest of a tree where something cannot be read', async () => {
-  const [from, to] = is_root ? [there, here] : [here, there];
+  const [from, to] = IS_UID_0 ? [there, here] : [here, there];
   const tree = join(from, 'tree');
   for (const name of [from, tree, join(tree, 'closed')]) mkdirSync(name, { recursive: true });
   for (const name of ['file', 'other']) writeFileSync(join(tree, name), name);
   mkdirSync(join(tree, 'listed/sub'), { recursive: true });
   symlinkSync('sub', join(tree, 'listed/link'));
-  chmodSync(join(tree, 'listed'), is_root ? 0o744 : 0o400);
+  chmodSync(join(tree, 'listed'), IS_UID_0 ? 0o744 : 0o400);
   chmodSync(from, 0o755);
-  chmodSync(join(tree, 'file'), is_root ? 0o700 : 0);
-  chmodSync(join(tree, 'closed'), is_root ? 0o700 : 0o300);
-  const shown = is_root ? `:${tree}` : tree;
+  chmodSync(join(tree, 'file'), IS_UID_0 ? 0o700 : 0);
+  chmodSync(join(tree, 'closed'), IS_UID_0 ? 0o700 : 0o300);
+  const shown = IS_UID_0 ? `:${tree}` : tree;
   const lost = ['closed', 'file', 'listed/link', 'listed/sub'].map(
     (name) => `sandboxctl: ${shown}/${name} cannot be read: permission denied\n`,
   );
-  expect(await copyTree(shown, is_root ? to : `:${to}`, { user: is_root ? 'nobody' : undefined })).toEqual([
+  expect(await copyTree(shown, IS_UID_0 ? to : `:${to}`, { user: IS_UID_0 ? 'nobody' : undefined })).toEqual([
     1,
     lost.join(''),
   ]);

@@ -15,6 +15,7 @@ import { copyPath } from '../../../src/files/change/copy.ts';
 import { NameLocks } from '../../../src/files/change/name-locks.ts';
 import { UploadJournal } from '../../../src/files/change/upload-journal.ts';
 import { OwnPlaces } from '../../../src/files/own-places.ts';
+import { IS_UID_0 } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 let folder: string;
@@ -39,7 +40,7 @@ it('a copy that replaces a file follows links to it and keeps its mode and owner
   mkdirSync(join(folder, 'd'));
   writeFileSync(join(folder, 'd/old'), 'old');
   chmodSync(join(folder, 'd/old'), 0o640);
-  if (process.getuid?.() === 0) chownSync(join(folder, 'd/old'), 12_345, 54_321);
+  if (IS_UID_0) chownSync(join(folder, 'd/old'), 12_345, 54_321);
   const before = statSync(join(folder, 'd/old'));
   symlinkSync('d/old', join(folder, 'link'));
   await expect(copy('new', 'link', false)).rejects.toMatchObject({ code: 'already_exists' });

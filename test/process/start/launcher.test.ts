@@ -11,9 +11,8 @@ import { eventually } from '../../support/eventually.ts';
 import { CAN_HANG, hungMount, unlessHangs } from '../../support/hung-mount.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { outputOf, start } from '../../support/process/harness.ts';
+import { IS_UID_0 } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
-
-const IS_ROOT = process.getuid?.() === 0;
 
 /** What a program prints that is started in this way. */
 async function printed(supervisor: Supervisor, request: ProcessRequest): Promise<string> {
@@ -66,7 +65,7 @@ test.each([
   });
 });
 
-test.runIf(IS_ROOT)(
+test.runIf(IS_UID_0)(
   'a directory that only the daemon may enter, or only the account, is entered; a program is searched with the rights of the account',
   async () => {
     const { supervisor } = await start();

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { outputOf, start } from '../../support/process/harness.ts';
+import { IS_UID_0 } from '../../support/rights.ts';
 
 test('200 starts at once all end and are all reported', async () => {
   const { supervisor, events } = await start();
@@ -53,20 +54,17 @@ test.each([
   },
 );
 
-test.runIf(process.getuid?.() === 0)(
-  "a process can run as another account, without the daemon's groups",
-  async () => {
-    const { supervisor } = await start();
-    for (const pty of [undefined, { cols: 80, rows: 24 }]) {
-      const { process } = await supervisor.spawn({
-        shell: 'id -u; id -G; echo $HOME; echo out > /dev/stdout',
-        user: 'nobody',
-        cwd: '/',
-        ...(pty && { pty }),
-      });
-      await supervisor.finished(process.process_id);
-      const { stdout } = await outputOf(supervisor, process.process_id);
-      expect(stdout.replaceAll('\r', '')).toBe('65534\n65534\n/nonexistent\nout\n');
-    }
-  },
-);
+test.runIf(IS_UID_0)("a process can run as another account, without the daemon's groups", async () => {
+  const { supervisor } = await start();
+  for (const pty of [undefined, { cols: 80, rows: 24 }]) {
+    const { process } = await supervisor.spawn({
+      shell: 'id -u; id -G; echo $HOME; echo out > /dev/stdout',
+      user: 'nobody',
+      cwd: '/',
+      ...(pty && { pty }),
+    });
+    await supervisor.finished(process.process_id);
+    const { stdout } = await outputOf(supervisor, process.process_id);
+    expect(stdout.replaceAll('\r', '')).toBe('65534\n65534\n/nonexistent\nout\n');
+  }
+});

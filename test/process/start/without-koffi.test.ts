@@ -5,7 +5,7 @@ import { loadLibc } from '../../../src/base/linux/native.ts';
 import { BuiltDaemon } from '../../support/built.ts';
 import { eventually } from '../../support/eventually.ts';
 import { outputOf, program, start } from '../../support/process/harness.ts';
-import { needsLook } from '../../support/rights.ts';
+import { IS_UID_0, needsLook } from '../../support/rights.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.mock('koffi', () => {
@@ -92,7 +92,7 @@ test('what cannot be started is named', async () => {
   });
 });
 
-test.runIf(process.getuid?.() === 0)('a process of another account has its ids, and no others', async () => {
+test.runIf(IS_UID_0)('a process of another account has its ids, and no others', async () => {
   const { supervisor } = await start();
   const { process } = await supervisor.spawn({ shell: 'id -u; id -g; id -G', cwd: '/', user: 'nobody' });
   expect(await supervisor.finished(process.process_id)).toMatchObject({ exit_code: 0 });

@@ -13,9 +13,9 @@ import { FileService } from '../../../../src/daemon/api/files/file-service.ts';
 import { registerForwardedFileRoutes } from '../../../../src/daemon/api/files/forwarded-routes.ts';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { IS_UID_0 } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
 
-const is_root = process.getuid?.() === 0;
 const LARGE_BYTES = 64 * 1024 * 1024;
 
 describe('transfers', () => {
@@ -34,7 +34,8 @@ describe('transfers', () => {
       return sent;
     };
     const underWay = () => readdirSync(folder).filter((name) => name.startsWith('.sandboxd-')).length;
-    for (let i = 0; i < FILE_TRANSFERS_MAX; i++) begin(`f${i}`, is_root && i % 2 === 0 ? '&user=nobody' : '');
+    for (let i = 0; i < FILE_TRANSFERS_MAX; i++)
+      begin(`f${i}`, IS_UID_0 && i % 2 === 0 ? '&user=nobody' : '');
     await eventually(() => expect(underWay()).toBe(FILE_TRANSFERS_MAX));
     const file = `path=${encodeURIComponent(join(folder, 'more'))}`;
     const tries = [
@@ -43,7 +44,7 @@ describe('transfers', () => {
       () => daemon.ask(`/files/archive?${file}`),
       () => daemon.ask(`/files/archive?${file}`, { method: 'PUT', body: 'x' }),
       () => daemon.ask('/files/copy', { json: { source: folder, destination: join(folder, 'copy') } }),
-      ...(is_root ? [() => daemon.ask(`/files?${file}&user=nobody`, { method: 'PUT', body: 'x' })] : []),
+      ...(IS_UID_0 ? [() => daemon.ask(`/files?${file}&user=nobody`, { method: 'PUT', body: 'x' })] : []),
     ];
     for (const ask of tries) {
       const { status, error, headers } = await ask();
