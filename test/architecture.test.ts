@@ -103,6 +103,12 @@ const WINGS = [
 /** Rooms that a manager without sandboxes of its own never loads. */
 const NOT_AT_START = /^src\/(console|network|runtime\/(kubernetes|local|walls|disk|limits|seccomp))\//;
 
+/** What the tests share. Their programs are started by execa, too, but where one says why not. */
+const TEST_HELPERS = ['test/support', 'test/faults/support', 'test/bench/support'];
+const WITHOUT_EXECA = [
+  'test/bench/support/bare-spawn.ts', // Node's own start of a program is what it measures
+];
+
 /** Where a library may be imported: one owner each. */
 const OWNERS: Record<string, RegExp> = {
   '@lydell/node-pty': /^src\/process\//,
@@ -287,6 +293,10 @@ describe('the house', () => {
     const wrong = files.filter(({ loaded }) => loaded.includes('node:child_process'));
     expect(wrong.map(({ path }) => path)).toEqual(['src/base/linux/helper-process.ts']);
     expect(files.filter(({ loaded }) => loaded.includes('execa'))).toEqual([]);
+    const helpers = TEST_HELPERS.flatMap(sources);
+    expect(helpers.length).toBeGreaterThan(100);
+    const own = helpers.filter(({ loaded }) => loaded.includes('node:child_process'));
+    expect(own.map(({ path }) => path)).toEqual(WITHOUT_EXECA);
   });
 
   it("keeps V8's flags in one folder", () => {

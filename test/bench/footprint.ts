@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { RunningProgram } from '../support/running-program.ts';
 import type { Bench, Benchmark } from './support/bench.ts';
-import { end, logged, makeTree, NODE, SANDBOXD, TREE } from './support/image.ts';
+import { makeTree, NODE, SANDBOXD, TREE } from './support/image.ts';
 import { median, nowMs, sleepMs } from './support/numbers.ts';
 import { cpuMs, memoryBytes, wakeUps } from './support/process-figures.ts';
 import { sized } from './support/size.ts';
@@ -17,6 +16,7 @@ const CPU_SHARE = 0.002;
 /** Of one thread; several may each have one slow timer. */
 const WAKE_UPS_PER_S = 3;
 const IDLE_PROGRAM = 'setInterval(() => {}, 2 ** 30)';
+const QUIET = { stdout: 'ignore', stderr: 'ignore' } as const;
 
 /** The tree that images hold against its own bare Node: start, memory and CPU when idle, size. */
 export const footprint: Benchmark = {
@@ -35,7 +35,7 @@ async function startUp(bench: Bench): Promise<void> {
   const ours: number[] = [];
   for (let i = 0; i < STARTS; i++) {
     const started_ms = nowMs();
-    await once(spawn(NODE, ['-e', '0'], { stdio: 'ignore' }), 'exit');
+    await new RunningProgram([NODE, '-e', '0'], QUIET).exited;
     bare.push(nowMs() - started_ms);
     ours.push(await untilListening(bench));
   }
@@ -49,28 +49,28 @@ async function startUp(bench: Bench): Promise<void> {
 }
 
 async function untilListening(bench: Bench): Promise<number> {
-  const args = ['--state-dir', join(bench.folder(), 'state'), '--port', '0'];
+  const command = [SANDBOXD, '--state-dir', join(bench.folder(), 'state'), '--port', '0'];
   const started_ms = nowMs();
-  const child = spawn(SANDBOXD, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  await logged(child, 'listening');
+  const daemon = new RunningProgram(command, { stdout: 'ignore' });
+  await daemon.logged('listening');
   const took_ms = nowMs() - started_ms;
-  await end(child);
+  await daemon.stop();
   return took_ms;
 }
 
 /** With a consumer that has taken the ready event, and nothing else happening. */
 async function atRest(bench: Bench): Promise<void> {
   const { url } = await bench.consumer({ port: 0 });
-  const bare = spawn(NODE, ['-e', IDLE_PROGRAM], { stdio: 'ignore' });
+  const bare = new RunningProgram([NODE, '-e', IDLE_PROGRAM], QUIET);
   const args = ['--state-dir', join(bench.folder(), 'state'), '--port', '0', '--webhook-url', url];
-  const ours = spawn(SANDBOXD, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  await logged(ours, 'ready');
-  const pid = ours.pid as number;
+  const ours = new RunningProgram([SANDBOXD, ...args], { stdout: 'ignore' });
+  await ours.logged('ready');
+  const { pid } = ours;
   const cpu_ms = cpuMs(pid);
   await sleepMs(IDLE_MS / 2);
   const [half_cpu_ms, half_woken] = [cpuMs(pid), wakeUps(pid)];
   await sleepMs(IDLE_MS / 2);
-  const [our_bytes, bare_bytes] = [memoryBytes(pid), memoryBytes(bare.pid as number)];
+  const [our_bytes, bare_bytes] = [memoryBytes(pid), memoryBytes(bare.pid)];
   bench.report({
     name: `resident memory after ${IDLE_MS / 1000} s; bare: node that waits`,
     ...{
@@ -90,8 +90,8 @@ async function atRest(bench: Bench): Promise<void> {
     verdict: share < CPU_SHARE && per_second <= WAKE_UPS_PER_S ? 'ok' : 'missed',
   });
   if (half_cpu_ms < cpu_ms) throw new Error('the CPU time went back');
-  await end(ours);
-  await end(bare);
+  await ours.stop();
+  await bare.stop();
 }
 
 /** What each megabyte of the tree is. */

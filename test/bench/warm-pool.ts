@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { RunningProgram } from '../support/running-program.ts';
 import type { Benchmark } from './support/bench.ts';
-import { end, logged, makeTree, SANDBOXD } from './support/image.ts';
+import { makeTree, SANDBOXD } from './support/image.ts';
 import { median, nowMs, sleepMs } from './support/numbers.ts';
 import { sized } from './support/size.ts';
 import { figure } from './support/table.ts';
@@ -19,10 +19,10 @@ export const warmPool: Benchmark = {
     const times: number[] = [];
     for (let i = 1; i <= INITS; i++) {
       const state_dir = join(bench.folder(), 'state');
-      const child = spawn(SANDBOXD, ['--await-init', '--state-dir', state_dir, '--port', '0'], {
-        stdio: ['ignore', 'ignore', 'pipe'],
+      const daemon = new RunningProgram([SANDBOXD, '--await-init', '--state-dir', state_dir, '--port', '0'], {
+        stdout: 'ignore',
       });
-      const { url: api = '' } = await logged(child, 'listening');
+      const { url: api = '' } = await daemon.logged('listening');
       // It has waited in the pool for a while.
       await sleepMs(WAITED_MS);
       const token = readFileSync(join(state_dir, 'control-token'), 'utf8').trim();
@@ -39,7 +39,7 @@ export const warmPool: Benchmark = {
         count = await consumer.ask('count', null);
       }
       times.push(count.first_ms - started_ms);
-      await end(child);
+      await daemon.stop();
     }
     bench.report({
       name: 'from init to the delivered sandbox.ready, median',

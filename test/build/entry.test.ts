@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -10,10 +10,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NODE_FLAGS } from '../../src/base/engine/flags.ts';
 import { needsLook } from '../support/rights.ts';
-import { SANDBOXD, SandboxdProgram } from '../support/sandboxd-program.ts';
+import { SANDBOXD, startProgram } from '../support/sandboxd-program.ts';
 import { scratchFolder } from '../support/scratch.ts';
 
 const OWN_NODE = realpathSync(process.execPath);
@@ -34,14 +34,9 @@ function versionOf(node: string): string {
 /** Starts a daemon by these words, waits until it listens, and ends it. Resolves with what the started pid became. */
 async function started(words: [string, ...string[]]) {
   needsLook();
-  const [program, ...args] = words;
   const state_dir = scratchFolder();
-  const child = spawn(program, [...args, '--state-dir', state_dir, '--port', '0'], {
-    env: { PATH: TOOLS },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const daemon = new SandboxdProgram(child, state_dir);
+  const env = { PATH: TOOLS };
+  const daemon = startProgram([...words, '--state-dir', state_dir, '--port', '0'], { env, state_dir });
   await daemon.logged('listening');
   const executable = readlinkSync(`/proc/${daemon.pid}/exe`);
   const [, ...words_then] = readFileSync(`/proc/${daemon.pid}/cmdline`, 'utf8').split('\0');
@@ -49,8 +44,7 @@ async function started(words: [string, ...string[]]) {
     0,
     words_then.findIndex((word) => !word.startsWith('--')),
   );
-  child.kill('SIGTERM');
-  return { executable, flags, code: (await daemon.ended).code };
+  return { executable, flags, code: (await daemon.end('SIGTERM')).code };
 }
 
 /** A folder with nothing but the first file of a program, under its name. */

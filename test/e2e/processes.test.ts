@@ -150,7 +150,7 @@ describe('sandboxctl run', () => {
       const running = daemon.ctl('run', '--', 'sh', '-c', script);
       await running.wrote(/up\n/);
       running.child.kill(name);
-      expect(await running.ended).toBe(code);
+      expect((await running.ended).code).toBe(code);
     }
   });
 
@@ -158,7 +158,7 @@ describe('sandboxctl run', () => {
     const input = Buffer.alloc(3_000_000, 'some of it is text, and some is not: \xff\n', 'latin1');
     const running = daemon.ctl('run', '-i', '--', 'sha256sum');
     running.child.stdin.end(input);
-    expect(await running.ended).toBe(0);
+    expect((await running.ended).code).toBe(0);
     expect(running.stdout).toBe(`${createHash('sha256').update(input).digest('hex')}  -\n`);
   });
 
@@ -166,7 +166,7 @@ describe('sandboxctl run', () => {
     const input = Buffer.from(Array.from({ length: 256 * 1024 }, (_, i) => (i * 31) % 256));
     const running = daemon.ctl('run', '-i', '--', 'cat');
     running.child.stdin.end(input);
-    expect(await running.ended).toBe(0);
+    expect((await running.ended).code).toBe(0);
     expect(running.bytes.equals(input)).toBe(true);
   });
 
@@ -179,7 +179,7 @@ describe('sandboxctl run', () => {
       expect(processes).toHaveLength(1);
     });
     running.child.stdout.resume();
-    expect(await running.ended).toBe(0);
+    expect((await running.ended).code).toBe(0);
     const hash = createHash('sha256').update(running.bytes).digest('hex');
     expect([running.bytes.length, running.stderr]).toEqual([60_000_000, `${hash}  -\n`]);
   });
@@ -222,7 +222,7 @@ describe('sandboxctl run', () => {
     const running = daemon.ctl('run', '--', 'yes');
     await running.wrote(/y\n/);
     running.child.stdout.destroy();
-    expect(await running.ended).toBe(0);
+    expect((await running.ended).code).toBe(0);
     const { processes } = await daemon.ask('GET', '/processes');
     await daemon.ask('GET', `/processes/${processes[0].process_id}/wait`);
   });
@@ -273,7 +273,7 @@ describe('sandboxctl ps, logs, signal and stop', () => {
 
     const stopped = await daemon.ctl('stop', 'talker', '--grace-ms', '5000').end();
     expect(stopped).toEqual({ code: 0, stdout: 'talker exited by SIGTERM\n', stderr: '' });
-    expect(await following.ended).toBe(0);
+    expect((await following.ended).code).toBe(0);
   });
 
   it('tell what is wrong in one line', async () => {

@@ -132,7 +132,7 @@ describe.skipIf(why !== null)('a restore, as the manual says it', () => {
       webhook: { url: consumer.url, has_secret: true },
     });
     await eventually(() => expect(kindsOf(kept)).toContain('agent.event'), LATER);
-    await expect(orphans('adopt', kept)).rejects.toMatchObject({ code: 1 });
+    await expect(orphans('adopt', kept)).rejects.toMatchObject({ exitCode: 1 });
 
     expect(await orphans('end', ended)).toContain('is being ended');
     await eventually(() => expect(kindsOf(ended)).toContain('sandbox.deleted'), LATER);
@@ -172,7 +172,7 @@ describe.skipIf(why !== null)('a restore, as the manual says it', () => {
       async () => expect((await call('GET', `/${old}?include_deleted=true`)).data.status).toBe('deleted'),
       LATER,
     );
-    await expect(orphans('give-up', old)).rejects.toMatchObject({ code: 1 });
+    await expect(orphans('give-up', old)).rejects.toMatchObject({ exitCode: 1 });
     await orphans('end', kept);
     await eventually(() => expect(namesIn(data_dir)).toEqual([]), LATER);
     expect(kindsOf(kept).filter((kind) => kind === 'sandbox.deleted')).toHaveLength(1);

@@ -58,7 +58,7 @@ describeOnStores('the quota command', (fresh) => {
       { unlimited: true },
     ]);
     await expect(quota('set', 'api_requests', '--limit-value', '5')).rejects.toMatchObject({
-      code: 2,
+      exitCode: 2,
       stderr: 'sandbox-manager: --interval-ms is required\n',
     });
     await end();

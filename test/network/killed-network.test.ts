@@ -5,7 +5,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
 import { bandwidth, TestNode, UNLIMITED, usageIn } from '../support/network/test-node.ts';
-import { OUTSIDE, runSync } from '../support/network/topology.ts';
+import { OUTSIDE } from '../support/network/topology.ts';
+import { runSync } from '../support/run-sync.ts';
 
 const problem = await networkProblem();
 const why = problem === null ? '' : ` (skipped: ${problem})`;

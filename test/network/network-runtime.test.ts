@@ -8,7 +8,8 @@ import { admitText, nodeRulesText } from '../../src/network/namespace/node-rules
 import { networkProblem } from '../../src/network/problem.ts';
 import { until } from '../faults/support/until.ts';
 import { bandwidth, TestNode, teamLimits, UNLIMITED, usageIn } from '../support/network/test-node.ts';
-import { NODE, OUTSIDE, runSync } from '../support/network/topology.ts';
+import { NODE, OUTSIDE } from '../support/network/topology.ts';
+import { runSync } from '../support/run-sync.ts';
 
 const problem = await networkProblem();
 const why = problem === null ? '' : ` (skipped: ${problem})`;

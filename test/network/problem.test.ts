@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { networkProblem } from '../../src/network/problem.ts';
-import { runSync } from '../support/network/topology.ts';
 import { IS_ROOT } from '../support/rights.ts';
+import { runSync } from '../support/run-sync.ts';
 
 const why = IS_ROOT ? '' : ' (skipped: root is required)';
 

@@ -1,11 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { eventually } from './eventually.ts';
+import { RunningProgram } from './running-program.ts';
 import { scratchFolder } from './scratch.ts';
 
 const dist = (name: string) => fileURLToPath(new URL(`../../dist/${name}.cjs`, import.meta.url));
@@ -15,7 +13,7 @@ export class BuiltDaemon {
   readonly state_dir: string;
   readonly #program: string;
   readonly #args: string[];
-  #child: ChildProcess | null = null;
+  #running: RunningProgram | null = null;
   #port = 0;
 
   private constructor(state_dir: string, program: string, args: string[]) {
@@ -40,27 +38,16 @@ export class BuiltDaemon {
   /** Starts it on the same state and port. */
   async restart(): Promise<void> {
     const fixed = ['--state-dir', this.state_dir, '--host', '127.0.0.1', '--port', String(this.#port)];
-    const child = spawn(
-      process.execPath,
-      [this.#program, ...fixed, '--shutdown-grace-ms', '500', ...this.#args],
-      {
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
-    this.#child = child;
-    const lines: string[] = [];
-    for await (const line of createInterface({ input: child.stderr })) {
-      lines.push(line);
-      const { msg, url } = line.startsWith('{') ? JSON.parse(line) : {};
-      if (msg === 'listening') this.#port = Number(new URL(url).port);
-      if (msg === 'ready') break;
-    }
-    child.stderr.resume();
-    if (child.exitCode !== null) throw new Error(lines.join('\n'));
+    const command = [process.execPath, this.#program, ...fixed, '--shutdown-grace-ms', '500', ...this.#args];
+    const running = new RunningProgram(command, { stdout: 'ignore' });
+    this.#running = running;
+    const { url = '' } = await running.logged('listening');
+    this.#port = Number(new URL(url).port);
+    await running.logged('ready');
   }
 
   get pid(): number {
-    return this.#child?.pid ?? 0;
+    return this.#running?.pid ?? 0;
   }
 
   get url(): string {
@@ -69,11 +56,7 @@ export class BuiltDaemon {
 
   /** Ends it by this signal. */
   async end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill(signal);
-    await ended;
+    await this.#running?.stop(signal);
   }
 
   /** The `data` that the API answers. */
@@ -95,35 +78,16 @@ export class BuiltDaemon {
   }
 }
 
-/** A running `sandboxctl`: what it has written so far, and how it ends. */
-export class RunningCtl {
-  readonly child;
-  readonly ended: Promise<number | null>;
-  #stdout: Buffer[] = [];
-  #stderr = '';
+/** A running `sandboxctl`. */
+export class RunningCtl extends RunningProgram {
+  declare readonly child: ChildProcessWithoutNullStreams;
 
   constructor(args: string[], env: NodeJS.ProcessEnv) {
-    this.child = spawn(process.execPath, [dist('sandboxctl'), ...args], {
+    super([process.execPath, dist('sandboxctl'), ...args], {
+      stdin: 'pipe',
       env: { PATH: process.env.PATH, ...env },
+      extendEnv: false,
     });
-    this.child.stdout.on('data', (data: Buffer) => this.#stdout.push(data));
-    this.child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.#stderr += text;
-    });
-    this.child.stdin.on('error', () => {});
-    this.ended = once(this.child, 'close').then(([code]) => code);
-  }
-
-  get bytes(): Buffer {
-    return Buffer.concat(this.#stdout);
-  }
-
-  get stdout(): string {
-    return this.bytes.toString();
-  }
-
-  get stderr(): string {
-    return this.#stderr;
   }
 
   type(text: string | Buffer): this {
@@ -131,22 +95,10 @@ export class RunningCtl {
     return this;
   }
 
-  /** Resolves once stdout and stderr together match. */
-  async wrote(pattern: RegExp): Promise<RegExpExecArray> {
-    return eventually(
-      () => {
-        const match = pattern.exec(this.stdout + this.stderr);
-        if (!match) throw new Error(`${pattern} is not in ${JSON.stringify(this.stdout + this.stderr)}`);
-        return match;
-      },
-      { timeout: 60_000, interval: 10 },
-    );
-  }
-
   /** Ends what is typed; resolves with how it ended. */
   async end(input = ''): Promise<{ code: number | null; stdout: string; stderr: string }> {
     this.child.stdin.end(input);
-    const code = await this.ended;
+    const { code } = await this.ended;
     return { code, stdout: this.stdout, stderr: this.stderr };
   }
 }

@@ -1,4 +1,3 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,6 +7,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
+import { execa, type ResultPromise } from 'execa';
 import { DEFAULT_PORT } from '../../src/contract/defaults.ts';
 
 /**
@@ -22,11 +22,18 @@ const heartbeat = join(root, 'fixtures/programs/heartbeat.mjs');
 /** The last lines of a program's stderr, to be told where it fails. */
 const STDERR_LINES = 5;
 
-type Child = ChildProcessByStdio<null, Readable, Readable>;
+/** A process group for each program: Ctrl-C reaches this one alone, which ends them in order, however long they take. */
+const IN_ORDER = {
+  detached: true,
+  forceKillAfterDelay: false,
+  stdin: 'ignore',
+  buffer: false,
+  reject: false,
+} as const;
 
 interface Program {
   name: string;
-  child: Child;
+  child: ResultPromise<typeof IN_ORDER>;
   ended: Promise<string>;
   stderr: string[];
 }
@@ -37,14 +44,12 @@ const folder = mkdtempSync(join(states, 'demo-'));
 const programs: Program[] = [];
 let stopping = false;
 
-/** Starts a program in a process group of its own: Ctrl-C reaches this one alone, which ends them in order. */
 function start(name: string, script: string, args: string[], env: NodeJS.ProcessEnv = {}): Program {
-  const child = spawn(process.execPath, ['--disable-sigusr1', script, ...args], {
-    detached: true,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const program: Program = { name, child, ended: ending(child), stderr: [] };
+  const child = execa(process.execPath, ['--disable-sigusr1', script, ...args], { ...IN_ORDER, env });
+  const ended = child.then(({ signal, exitCode }) =>
+    signal ? `by ${signal}` : `with exit code ${exitCode}`,
+  );
+  const program: Program = { name, child, ended, stderr: [] };
   onLine(child.stderr, (line) =>
     program.stderr.splice(0, program.stderr.length, ...program.stderr.slice(1 - STDERR_LINES), line),
   );
@@ -53,11 +58,6 @@ function start(name: string, script: string, args: string[], env: NodeJS.Process
     if (!stopping) void stop(1, [`${name} ended by itself, ${how}`, ...program.stderr].join('\n  '));
   });
   return program;
-}
-
-async function ending(child: Child): Promise<string> {
-  const [code, signal] = await once(child, 'close');
-  return signal ? `by ${signal}` : `with exit code ${code}`;
 }
 
 function onLine(stream: Readable, take: (line: string) => void): void {

@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process';
 import { openSync, read, writeSync } from 'node:fs';
+import { execaSync } from 'execa';
 
 /**
  * A server of a FUSE file system, in a process of its own: it serves the files that its arguments describe, and on `hang`
@@ -164,11 +164,10 @@ function readNext(): void {
   });
 }
 
-const options = `fd=3,rootmode=40000,user_id=0,group_id=0,allow_other`;
-const mounted = spawnSync('mount', ['-i', '-t', 'fuse', 'hung', path, '-o', options], {
-  stdio: ['ignore', 'ignore', 'pipe', device],
+const options = `fd=0,rootmode=40000,user_id=0,group_id=0,allow_other`;
+execaSync('mount', ['-i', '-t', 'fuse', 'hung', path, '-o', options], {
+  stdin: device as 3, // of descriptors execa's types know the first ten
 });
-if (mounted.status !== 0) throw new Error(String(mounted.stderr));
 process.on('message', (order: MountOrder) => {
   if (order === 'hang') waiting ??= [];
   if (order === 'answer') {

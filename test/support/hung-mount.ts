@@ -1,10 +1,10 @@
-import { type ChildProcess, fork, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
+import { execaNode } from 'execa';
 import { onTestFinished } from 'vitest';
 import type { MountOrder, ServedFile } from './hung-mount-program.ts';
 import { CAN_MOUNT } from './rights.ts';
+import { succeeds } from './run-sync.ts';
 import { scratchFolder } from './scratch.ts';
 
 /** Whether this machine allows a file system that hangs: root, /dev/fuse, and the right to mount. */
@@ -35,30 +35,30 @@ export interface HungMount {
  */
 export async function hungMount(files: Record<string, ServedFile> = {}): Promise<HungMount> {
   const path = scratchFolder();
-  const server = fork(join(import.meta.dirname, 'hung-mount-program.ts'), [path, JSON.stringify(files)]);
-  const ended = once(server, 'exit');
+  const program = join(import.meta.dirname, 'hung-mount-program.ts');
+  const server = execaNode(program, [path, JSON.stringify(files)], {
+    stdio: 'inherit',
+    buffer: false,
+    reject: false,
+  });
   const release = async () => {
     server.kill('SIGKILL');
-    await ended;
-    spawnSync('umount', ['-l', path]);
+    await server;
+    succeeds('umount', '-l', path);
   };
   onTestFinished(release);
-  const [first] = await Promise.race([once(server, 'message'), ended.then(() => [null])]);
-  if (first !== 0) throw new Error('the file system is not mounted');
-  const waiting = () => told(server, 'count');
+  await server.getOneMessage(); // it is mounted
+  const told = async (order: MountOrder) => {
+    const [waiting] = await Promise.all([server.getOneMessage(), server.sendMessage(order)]);
+    return waiting as number;
+  };
   return {
     path,
-    hang: async () => void (await told(server, 'hang')),
-    answer: async () => void (await told(server, 'answer')),
-    waiting,
+    hang: async () => void (await told('hang')),
+    answer: async () => void (await told('answer')),
+    waiting: () => told('count'),
     release,
   };
-}
-
-async function told(server: ChildProcess, order: MountOrder): Promise<number> {
-  const answered = once(server, 'message');
-  server.send(order);
-  return (await answered)[0];
 }
 
 function canHang(): boolean {

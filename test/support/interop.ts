@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { execa } from 'execa';
 
 /** Where `test/interop/tools.sh` installs Python programs. */
 const INSTALLED = fileURLToPath(new URL('../../node_modules/.cache/interop', import.meta.url));
@@ -36,19 +35,11 @@ export async function runProgram(
   args: readonly string[],
   { cwd, env = {} }: { cwd?: string | undefined; env?: Record<string, string> | undefined } = {},
 ): Promise<string> {
-  try {
-    const { stdout, stderr } = await promisify(execFile)(program, args, {
-      cwd,
-      env: { PATH: process.env.PATH, HOME: cwd, LANG: 'C.UTF-8', ...env },
-      maxBuffer: 2 ** 26,
-    });
-    return stdout + stderr;
-  } catch (error) {
-    const {
-      stdout = '',
-      stderr = '',
-      message,
-    } = error as { stdout?: string; stderr?: string; message: string };
-    throw new Error(`${message}\n${stdout}${stderr}`);
-  }
+  const { stdout, stderr } = await execa(program, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd, LANG: 'C.UTF-8', ...env },
+    extendEnv: false,
+    stripFinalNewline: false,
+  });
+  return stdout + stderr;
 }

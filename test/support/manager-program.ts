@@ -1,11 +1,10 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { execa } from 'execa';
 import { openDatabase } from '../../src/manager/database/database.ts';
 import { needsIsolation } from './rights.ts';
+import { logLines, RunningProgram } from './running-program.ts';
 
 /** The built program, as users run it. */
 export const MANAGER = fileURLToPath(new URL('../../dist/sandbox-manager.cjs', import.meta.url));
@@ -24,20 +23,8 @@ export interface Launch {
 }
 
 /** A running sandbox-manager, in a process of its own. */
-export class ManagerProgram {
-  readonly child: ChildProcess;
-  readonly ended: Promise<unknown>;
-  url = '';
-  log = '';
-
-  private constructor(child: ChildProcess) {
-    this.child = child;
-    this.ended = once(child, 'exit');
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.log += text;
-      this.url ||= /"url":"([^"]+)"[^\n]*"msg":"listening"/.exec(this.log)?.[1] ?? '';
-    });
-  }
+export class ManagerProgram extends RunningProgram {
+  #url = '';
 
   /** Starts it. */
   static begin(
@@ -45,23 +32,17 @@ export class ManagerProgram {
     { program = MANAGER, env = {}, network_namespace }: Launch = {},
   ): ManagerProgram {
     const before = network_namespace ? ['nsenter', `--net=/run/netns/${network_namespace}`] : [];
-    const [file = '', ...args] = [...before, process.execPath, program, ...options];
-    const child = spawn(file, args, {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, ...env },
-    });
-    return new ManagerProgram(child);
+    return new ManagerProgram([...before, process.execPath, program, ...options], { stdout: 'ignore', env });
   }
 
   /** Starts it and waits until it is ready, within `ready_ms`. */
   static async start(options: string[], ready_ms = READY_MS, launch: Launch = {}): Promise<ManagerProgram> {
     if (options.includes('local')) needsIsolation();
     const program = ManagerProgram.begin(options, launch);
-    const { child } = program;
     const end_ms = performance.now() + ready_ms;
     while (!(await program.#isReady())) {
-      if (child.exitCode !== null || child.signalCode !== null || performance.now() > end_ms) {
-        child.kill('SIGKILL');
+      if (!program.is_running || performance.now() > end_ms) {
+        program.kill('SIGKILL');
         throw new Error(`sandbox-manager is not ready:\n${program.log}`);
       }
       await sleep(LOOK_MS);
@@ -78,8 +59,17 @@ export class ManagerProgram {
   }
 
   async end(signal: NodeJS.Signals): Promise<void> {
-    this.child.kill(signal);
-    await this.ended;
+    await this.stop(signal);
+  }
+
+  get log(): string {
+    return this.stderr;
+  }
+
+  /** Empty until it listens. */
+  get url(): string {
+    this.#url ||= logLines(this.log).find(({ msg }) => msg === 'listening')?.url ?? '';
+    return this.#url;
   }
 }
 
@@ -90,8 +80,8 @@ export async function firstToken(database: string, ...scopes: string[]): Promise
   return runManagerCommand('token', 'create', '--team', 'team_1', ...given, '--database', database);
 }
 
-/** What one command of the program prints; rejects where it fails, with `code` and `stderr`. */
+/** What one command of the program prints; rejects where it fails, with `exitCode` and `stderr`. */
 export async function runManagerCommand(...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, [MANAGER, ...args]);
+  const { stdout } = await execa(process.execPath, [MANAGER, ...args], { stripFinalNewline: false });
   return stdout.trim();
 }

@@ -1,11 +1,12 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { execaSync } from 'execa';
 import pg from 'pg';
 import { freePort } from './free-port.ts';
 import { IS_UID_0 } from './rights.ts';
+import { runSync } from './run-sync.ts';
+import { RunningProgram } from './running-program.ts';
 
 /** A database after hundreds of rounds. */
 const DUMP_BYTES_MAX = 256 * 1024 * 1024;
@@ -45,9 +46,7 @@ export class PostgresServer {
   readonly #folder: string;
   readonly #port: number;
   readonly #settings: Record<string, string>;
-  #child: ChildProcess | null = null;
-  #ended: Promise<unknown> = Promise.resolve();
-  #log = '';
+  #program: RunningProgram | null = null;
   #databases = 0;
 
   private constructor(programs: string, folder: string, port: number, settings: Record<string, string>) {
@@ -72,8 +71,7 @@ export class PostgresServer {
       ...['-A', authentication, '--pwfile', password_file],
       ...['-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'],
     ];
-    execFileSync(join(programs, 'initdb'), ['-D', join(folder, 'data'), '-U', USER, ...how], {
-      stdio: 'pipe',
+    execaSync(join(programs, 'initdb'), ['-D', join(folder, 'data'), '-U', USER, ...how], {
       cwd: folder,
       ...owner,
     });
@@ -82,7 +80,7 @@ export class PostgresServer {
 
   /** The process, to be stopped, continued or killed by a test. */
   get pid(): number {
-    return this.#child?.pid ?? 0;
+    return this.#program?.pid ?? 0;
   }
 
   /** The URL of a new, empty database. */
@@ -95,12 +93,14 @@ export class PostgresServer {
   /** Copies a database of another server, by dump and restore; gives the copy's URL. */
   async restored(url: string): Promise<string> {
     const copy = await this.database();
-    const dump = execFileSync(join(this.#programs, 'pg_dump'), ['--no-owner', url], {
+    const { stdout: dump } = execaSync(join(this.#programs, 'pg_dump'), ['--no-owner', url], {
+      encoding: 'buffer',
+      stripFinalNewline: false,
       maxBuffer: DUMP_BYTES_MAX,
     });
-    execFileSync(join(this.#programs, 'psql'), ['--quiet', '--set', 'ON_ERROR_STOP=1', copy], {
+    execaSync(join(this.#programs, 'psql'), ['--quiet', '--set', 'ON_ERROR_STOP=1', copy], {
       input: dump,
-      stdio: ['pipe', 'ignore', 'inherit'],
+      stdout: 'ignore',
     });
     return copy;
   }
@@ -121,24 +121,15 @@ export class PostgresServer {
       ...this.#settings,
     };
     const given = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const child = spawn(join(this.#programs, 'postgres'), ['-D', join(this.#folder, 'data'), ...given], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      cwd: this.#folder,
-      ...ownerOf(),
-    });
-    child.stderr.on('data', (chunk: Buffer) => {
-      this.#log = `${this.#log}${chunk}`.slice(-4_000);
-    });
-    this.#child = child;
-    this.#ended = once(child, 'exit');
-    await this.#answers(child);
+    const command = [join(this.#programs, 'postgres'), '-D', join(this.#folder, 'data'), ...given];
+    this.#program = new RunningProgram(command, { stdout: 'ignore', cwd: this.#folder, ...ownerOf() });
+    await this.#answers(this.#program);
   }
 
   /** Ends it at once; its files stay. */
   async end(): Promise<void> {
-    this.#child?.kill('SIGCONT');
-    this.#child?.kill('SIGQUIT');
-    await this.#ended;
+    this.#program?.kill('SIGCONT');
+    await this.#program?.stop('SIGQUIT');
   }
 
   async stop(): Promise<void> {
@@ -159,12 +150,12 @@ export class PostgresServer {
     await client.end();
   }
 
-  async #answers(child: ChildProcess): Promise<void> {
+  async #answers(program: RunningProgram): Promise<void> {
     for (;;) {
       try {
         return await this.#ask('SELECT 1');
       } catch (error) {
-        if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${this.#log}`, { cause: error });
+        if (!program.is_running) throw new Error(`PostgreSQL ended: ${program.stderr}`, { cause: error });
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     }
@@ -173,6 +164,6 @@ export class PostgresServer {
 
 function ownerOf(): { uid: number; gid: number } | undefined {
   if (!IS_UID_0) return undefined;
-  const id = (flag: string) => Number(execFileSync('id', [flag, USER], { encoding: 'utf8' }));
+  const id = (flag: string) => Number(runSync('id', flag, USER));
   return { uid: id('-u'), gid: id('-g') };
 }

@@ -1,15 +1,13 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { freePort } from './free-port.ts';
+import { succeeds } from './run-sync.ts';
+import { RunningProgram } from './running-program.ts';
 
 /** Whether Debian's server is there and used; tests that need it are skipped by name where it is not. */
-export const HAS_REDIS =
-  !process.env.SANDBOXD_TEST_QUICK &&
-  spawnSync('redis-server', ['--version'], { stdio: 'ignore' }).status === 0;
+export const HAS_REDIS = !process.env.SANDBOXD_TEST_QUICK && succeeds('redis-server', '--version');
 
 const STARTS = 5;
 
@@ -19,7 +17,7 @@ export class RedisServer {
   readonly #folder: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #password: string;
-  #child: ChildProcess | null = null;
+  #program: RunningProgram | null = null;
 
   private constructor(port: number, env: NodeJS.ProcessEnv, password: string) {
     this.port = port;
@@ -51,31 +49,18 @@ export class RedisServer {
   async start(): Promise<void> {
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--dir', this.#folder];
     if (this.#password !== '') args.push('--requirepass', this.#password);
-    const child = spawn('redis-server', args, {
-      stdio: ['ignore', 'pipe', 'ignore'],
-      env: { ...process.env, ...this.#env },
-    });
-    this.#child = child;
-    let said = '';
-    for await (const chunk of child.stdout) {
-      said += chunk;
-      if (said.includes('Ready to accept connections')) break;
-    }
-    child.stdout.resume();
-    if (child.exitCode !== null || !said.includes('Ready')) throw new Error(`redis-server ended: ${said}`);
+    this.#program = new RunningProgram(['redis-server', ...args], { env: this.#env, stderr: 'ignore' });
+    await this.#program.wrote(/Ready to accept connections/);
   }
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
-    this.#child?.kill(signal);
+    this.#program?.kill(signal);
   }
 
   async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = null;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+    const program = this.#program;
+    this.#program = null;
+    await program?.stop();
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { TestRunner } from 'vitest';
+import { succeeds } from './run-sync.ts';
 
 /** What whoever runs the tests may do here. A test that needs more asks for it, and is skipped with the reason. */
 
@@ -19,8 +19,7 @@ function has(capability: bigint): boolean {
 }
 
 /** Whether file systems can be mounted: not by an ordinary user, nor by root in a plain container. */
-export const CAN_MOUNT =
-  IS_ROOT && spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
+export const CAN_MOUNT = IS_ROOT && succeeds('unshare', '--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt');
 
 /** Behind the name of a test that is skipped where nothing can be mounted. */
 export const unlessMounts = CAN_MOUNT ? '' : ' (skipped: no file system can be mounted here)';
@@ -32,7 +31,7 @@ export const NEW_TABLE = [
 ];
 
 /** Whether a program can have a process table of its own. */
-export const HAS_NEW_TABLE = spawnSync('unshare', [...NEW_TABLE, 'true']).status === 0;
+export const HAS_NEW_TABLE = succeeds('unshare', ...NEW_TABLE, 'true');
 
 /** Behind the name of a test that is skipped where there is none. */
 export const unlessNewTable = HAS_NEW_TABLE ? '' : ' (skipped: no process table of its own can be made here)';
@@ -51,8 +50,7 @@ export function needsLook(): void {
 }
 
 /** Whether a sandbox can be isolated: by root of a machine, or where everybody may make user namespaces. */
-const CAN_ISOLATE =
-  spawnSync('bwrap', ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true']).status === 0;
+const CAN_ISOLATE = succeeds('bwrap', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true');
 
 /** Skips the test that is running where no sandbox can be isolated. */
 export function needsIsolation(): void {

@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Options } from 'execa';
 import { onTestFinished } from 'vitest';
-import { eventually } from './eventually.ts';
+import { type Exit, type LogLine, logLines, RunningProgram } from './running-program.ts';
 import { scratchFolder } from './scratch.ts';
 
 /** The built program, as users run it. */
@@ -12,56 +11,17 @@ export const SANDBOXD = fileURLToPath(new URL('../../dist/sandboxd.cjs', import.
 
 if (!existsSync(SANDBOXD)) throw new Error(`${SANDBOXD} is not there: npm run build makes it`);
 
-export interface Ended {
-  code: number | null;
-  signal: NodeJS.Signals | null;
-}
-
-interface LogLine {
-  level: string;
-  msg: string;
-  url?: string;
-}
-
 /** A running sandboxd. */
-export class SandboxdProgram {
-  readonly child: ChildProcess;
+export class SandboxdProgram extends RunningProgram {
   readonly state_dir: string;
-  readonly ended: Promise<Ended>;
-  stdout = '';
-  stderr = '';
 
-  constructor(child: ChildProcess, state_dir: string) {
-    this.child = child;
+  constructor(command: readonly string[], options: Options, state_dir: string) {
+    super(command, { ...options, extendEnv: false });
     this.state_dir = state_dir;
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text;
-    });
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.stderr += text;
-    });
-    this.ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
-  }
-
-  get pid(): number {
-    return this.child.pid as number;
   }
 
   get log(): LogLine[] {
-    const lines = this.stderr.split('\n').filter((line) => line.startsWith('{'));
-    return lines.map((line) => JSON.parse(line) as LogLine);
-  }
-
-  /** Resolves with the log's line of this message. */
-  async logged(msg: string): Promise<LogLine> {
-    return eventually(
-      () => {
-        const line = this.stderr.endsWith('\n') ? this.log.find((each) => each.msg === msg) : undefined;
-        if (line) return line;
-        throw new Error(`no "${msg}" in: ${this.stderr}`);
-      },
-      { timeout: 60_000, interval: 10 },
-    );
+    return logLines(this.stderr);
   }
 
   get url(): string {
@@ -98,9 +58,9 @@ export class SandboxdProgram {
     return data.event_id;
   }
 
-  /** Sends a signal to the daemon alone and waits for its end. */
-  async end(signal: NodeJS.Signals): Promise<Ended> {
-    this.child.kill(signal);
+  /** Sends a signal to the daemon alone and waits for its end, with all that it writes. */
+  end(signal: NodeJS.Signals): Promise<Exit> {
+    this.kill(signal);
     return this.ended;
   }
 }
@@ -119,16 +79,11 @@ export function launch(args: string[], launch: Launch = {}): SandboxdProgram {
   const { env = {}, state_dir, cwd, through = [] } = launch;
   const folder = state_dir ?? join(scratchFolder(), 'state');
   const fixed = ['--port', '0', '--state-dir', folder];
-  const [command = '', ...rest] = [...through, process.execPath, SANDBOXD, ...fixed, ...args];
-  const child = spawn(command, rest, {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...(cwd === undefined ? {} : { cwd }),
-  });
-  const program = new SandboxdProgram(child, folder);
+  const command = [...through, process.execPath, SANDBOXD, ...fixed, ...args];
+  const program = new SandboxdProgram(command, { env: { PATH: process.env.PATH, ...env }, cwd }, folder);
   onTestFinished(async () => {
     // The first asks for the end, the second for no waiting.
-    for (let i = 0; i < 2; i++) child.kill('SIGTERM');
+    for (let i = 0; i < 2; i++) program.kill('SIGTERM');
     await program.ended;
   });
   return program;
@@ -137,19 +92,14 @@ export function launch(args: string[], launch: Launch = {}): SandboxdProgram {
 /** Starts the program and waits until it is ready. */
 export async function startSandboxd(args: string[], options: Launch = {}): Promise<SandboxdProgram> {
   const program = launch(args, options);
-  await Promise.race([program.logged('ready'), failed(program)]);
+  await program.logged('ready');
   return program;
 }
 
 /** Runs the program to its end. */
-export async function runSandboxd(args: string[], options: Launch = {}): Promise<SandboxdProgram & Ended> {
+export async function runSandboxd(args: string[], options: Launch = {}): Promise<SandboxdProgram & Exit> {
   const program = launch(args, options);
   return Object.assign(program, await program.ended);
-}
-
-async function failed(program: SandboxdProgram): Promise<never> {
-  const { code, signal } = await program.ended;
-  throw new Error(`sandboxd ended with ${code ?? signal}: ${program.stderr}`);
 }
 
 export interface Given {
@@ -163,16 +113,8 @@ export function startProgram(
   argv: string[],
   { env = {}, uid, state_dir = join(scratchFolder(), 'state') }: Given = {},
 ) {
-  const [program = '', ...args] = [...argv];
-  const child = spawn(program, args, {
-    env: { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  });
-  const daemon = new SandboxdProgram(child, state_dir);
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await daemon.ended;
-  });
+  const path = `${dirname(process.execPath)}:/usr/bin:/bin`;
+  const daemon = new SandboxdProgram(argv, { env: { PATH: path, ...env }, uid, gid: uid }, state_dir);
+  onTestFinished(async () => void (await daemon.end('SIGKILL')));
   return daemon;
 }

@@ -1,19 +1,19 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { runSync } from './run-sync.ts';
 
 /** A folder of the present test's own; it is removed with everything in it when the test has ended. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sandboxd-test-'));
   onTestFinished(() => {
-    for (const path of mountsBelow(folder)) execFileSync('umount', ['--lazy', path]);
+    for (const path of mountsBelow(folder)) runSync('umount', '--lazy', path);
     try {
       rmSync(folder, { recursive: true, force: true });
     } catch {
       // An ordinary user's directories that their owner may not enter.
-      execFileSync('chmod', ['-R', 'u+rwx', folder]);
+      runSync('chmod', '-R', 'u+rwx', folder);
       rmSync(folder, { recursive: true, force: true });
     }
   });

@@ -1,6 +1,5 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { execaNode } from 'execa';
 import { median } from './numbers.ts';
 import { figure, type Row, textTable } from './table.ts';
 
@@ -28,15 +27,18 @@ export async function inBuilds(names: string[], { builds, rounds, is_short }: Bu
     for (let turn = 0; turn < (builds.length > 1 && !is_short ? TURNS : 1); turn++) {
       for (const build of turn % 2 === 0 ? builds : builds.toReversed()) {
         console.log(`${name}, ${build}`);
-        const child = fork(RUN, ['--rounds', rounds, ...(is_short ? ['--short'] : []), name], {
-          env: { ...process.env, BENCH_DIST: build, BENCH_SHORT: is_short ? '1' : '' },
-          stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+        const running = execaNode(RUN, ['--rounds', rounds, ...(is_short ? ['--short'] : []), name], {
+          env: { BENCH_DIST: build, BENCH_SHORT: is_short ? '1' : '' },
+          stdio: ['ignore', 'ignore', 'inherit'],
+          buffer: false,
+          reject: false,
         });
-        child.on('message', (row: Row) => {
+        // Until it has ended.
+        for await (const message of running.getEachMessage()) {
+          const row = message as unknown as Row;
           console.log(`  ${row.name}: ${row.bare} → ${row.ours} ${row.ratio} ${row.verdict}`);
           results.push({ build, row });
-        });
-        await once(child, 'exit');
+        }
       }
     }
   }

@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { get } from 'node:http';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { RunningProgram } from '../../support/running-program.ts';
 import type { Operation } from './file-changes.ts';
 import { nowMs } from './numbers.ts';
 import { serve } from './program.ts';
@@ -35,7 +35,7 @@ const INOTIFY: Record<string, Operation> = {
 
 const told = new Map<string, number>();
 const counts = new Map<Operation, number>();
-let child: ChildProcess | null = null;
+let watching: RunningProgram | null = null;
 let leave = () => {};
 
 function take(operation: Operation, path: string, at_ms: number): void {
@@ -45,27 +45,18 @@ function take(operation: Operation, path: string, at_ms: number): void {
   counts.set(operation, (counts.get(operation) ?? 0) + 1);
 }
 
-function inotifywait({ dir }: { dir: string }): Promise<{ pid: number; ready_ms: number }> {
+async function inotifywait({ dir }: { dir: string }): Promise<{ pid: number; ready_ms: number }> {
   const events = Object.keys(INOTIFY).join(',').toLowerCase();
   const began_ms = nowMs();
-  const watching = spawn('inotifywait', ['-m', '-r', '-e', events, '--format', '%e %w%f', dir], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  child = watching;
-  createInterface({ input: watching.stdout }).on('line', (line) => {
+  watching = new RunningProgram(['inotifywait', '-m', '-r', '-e', events, '--format', '%e %w%f', dir]);
+  createInterface({ input: watching.child.stdout as Readable }).on('line', (line) => {
     const at_ms = nowMs();
     const [, event = '', path = ''] = /^([A-Z_]+)\S* (.*)$/.exec(line) ?? [];
     const operation = INOTIFY[event];
     if (operation) take(operation, path, at_ms);
   });
-  return new Promise((resolve, reject) => {
-    createInterface({ input: watching.stderr as Readable }).on('line', (line) => {
-      if (!line.startsWith('Watches established')) return;
-      resolve({ pid: watching.pid as number, ready_ms: nowMs() - began_ms });
-    });
-    watching.once('error', reject);
-    watching.once('exit', () => reject(new Error('inotifywait ended')));
-  });
+  await watching.wrote(/^Watches established/m);
+  return { pid: watching.pid, ready_ms: nowMs() - began_ms };
 }
 
 function follow({ url, authorization }: Stream): Promise<void> {
@@ -87,17 +78,10 @@ function follow({ url, authorization }: Stream): Promise<void> {
   });
 }
 
-function end(): Promise<void> {
+async function end(): Promise<void> {
   leave();
-  const watching = child;
-  if (!watching || watching.exitCode !== null || watching.signalCode !== null) return Promise.resolve();
-  watching.removeAllListeners('exit');
-  const ended = new Promise<void>((resolve) => watching.once('exit', () => resolve()));
-  watching.kill('SIGKILL');
-  return ended;
+  await watching?.stop();
 }
-
-process.on('exit', () => child?.kill('SIGKILL'));
 
 serve<ChangeReaderVerbs>({
   inotifywait,

@@ -1,10 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { RunningProgram } from '../../support/running-program.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 /** The build that is measured. */
@@ -36,34 +33,33 @@ interface Counts {
 
 /** The real program in a process of its own. */
 export class Daemon {
-  readonly #child: ChildProcess;
+  readonly #program: RunningProgram;
   readonly #state_dir: string;
   readonly url: string;
 
-  private constructor(child: ChildProcess, state_dir: string, url: string) {
-    this.#child = child;
+  private constructor(program: RunningProgram, state_dir: string, url: string) {
+    this.#program = program;
     this.#state_dir = state_dir;
     this.url = url;
   }
 
   /** Returns when it is ready. */
   static async start(settings: DaemonSettings): Promise<Daemon> {
-    const child = spawnDaemon(settings);
-    const url = await listeningUrl(child, child.stderr as Readable);
-    return new Daemon(child, settings.state_dir, url);
+    const program = begin(settings);
+    const { url = '' } = await program.logged('listening');
+    await program.logged('ready');
+    return new Daemon(program, settings.state_dir, url);
   }
 
   /** Ends it so long after its start, wherever that finds it. */
   static async startAndKill(settings: DaemonSettings, after_ms: number): Promise<void> {
-    const child = spawnDaemon(settings);
-    const ended = once(child, 'exit');
-    child.stderr?.resume();
-    setTimeout(() => child.kill('SIGKILL'), after_ms);
-    await ended;
+    const program = begin(settings);
+    setTimeout(() => program.kill(), after_ms);
+    await program.exited;
   }
 
   get pid(): number {
-    return this.#child.pid as number;
+    return this.#program.pid;
   }
 
   /** The header that control needs. */
@@ -87,47 +83,22 @@ export class Daemon {
 
   /** Ends it at once, or with SIGTERM as a shutdown does. */
   async stop(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = once(this.#child, 'exit');
-    this.#child.kill(signal);
-    await ended;
+    await this.#program.stop(signal);
   }
 }
 
-function spawnDaemon({ state_dir, webhook_url, options = [], env = {} }: DaemonSettings): ChildProcess {
+function begin({ state_dir, webhook_url, options = [], env = {} }: DaemonSettings): RunningProgram {
   // As users start it, or with a profiler.
   const node_options = process.env.BENCH_NODE_OPTIONS?.split(' ');
   const is_built = PROGRAM.endsWith('.cjs');
-  const [command, ...args] =
-    is_built && !node_options ? [PROGRAM] : [process.execPath, ...(node_options ?? []), PROGRAM];
-  return spawn(
-    command as string,
+  const before = is_built && !node_options ? [] : [process.execPath, ...(node_options ?? [])];
+  return new RunningProgram(
     [
-      ...args,
+      ...[...before, PROGRAM],
       ...['--webhook-url', webhook_url, '--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1'],
       ...['--sandbox-id', 'sbx_bench', '--team-id', 'team_bench', '--outbox-max-bytes', String(2 ** 32)],
       ...options,
     ],
-    {
-      env: { ...process.env, ...env, SANDBOXD_WEBHOOK_SECRET: SECRET },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
+    { env: { ...env, SANDBOXD_WEBHOOK_SECRET: SECRET }, stdout: 'ignore' },
   );
-}
-
-/** Reads the log to the line that tells the daemon is ready; throws with the log where it ends before. */
-function listeningUrl(child: ChildProcess, log: Readable): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const lines: string[] = [];
-    let url = '';
-    createInterface({ input: log }).on('line', (line) => {
-      if (url !== '' && lines.length > 5) return;
-      lines.push(line);
-      if (!line.startsWith('{')) return;
-      const told = JSON.parse(line) as { msg?: string; url?: string };
-      if (told.msg === 'listening') url = told.url ?? '';
-      if (told.msg === 'ready') resolve(url);
-    });
-    child.once('exit', () => reject(new Error(['the daemon ended:', ...lines].join('\n'))));
-  });
 }

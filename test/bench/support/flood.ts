@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { execa } from 'execa';
+import { missingPrograms } from '../../support/run-sync.ts';
 import type { LoadResult } from './load.ts';
 import { payloadOf } from './payload.ts';
 
-const run = promisify(execFile);
 const PATH = '/api/v1/webhook/publish';
 const UNIT_MS: Record<string, number> = { us: 0.001, ms: 1, s: 1000 };
 
@@ -25,7 +24,7 @@ export type Flood = (shape: FloodShape) => Promise<FloodResult>;
  * that it measures: on two cores it would measure itself.
  */
 export async function wrkFlood(folder: string): Promise<Flood | null> {
-  if (!(await run('wrk', ['--version']).catch(({ stdout }) => stdout))) return null;
+  if (missingPrograms(['wrk']).length > 0) return null;
   const script = join(folder, 'publish.lua');
   const body = `{"payload":${payloadOf(1)}}`;
   writeFileSync(
@@ -44,7 +43,7 @@ export async function wrkFlood(folder: string): Promise<Flood | null> {
       '-s',
       script,
     ];
-    const { stdout } = await run('wrk', [...options, url + PATH]);
+    const { stdout } = await execa('wrk', [...options, url + PATH]);
     return figuresIn(stdout);
   };
 }

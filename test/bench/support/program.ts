@@ -1,6 +1,7 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { execaNode } from 'execa';
 
 /** What a program can be asked, by name: each verb takes one value and gives one. */
 export type Verbs = Record<string, (input: never) => unknown>;
@@ -37,12 +38,15 @@ export class Program<V extends Verbs> {
 
   /** Starts the script at `url`; `env` is added to this process's environment. */
   static async start<V extends Verbs>(url: URL, env: NodeJS.ProcessEnv = {}): Promise<Program<V>> {
-    const child = fork(fileURLToPath(url), {
-      serialization: 'advanced',
-      env: { ...process.env, ...env },
+    const { nodeChildProcess } = execaNode(fileURLToPath(url), {
+      env,
+      stdio: 'inherit',
+      buffer: false,
+      reject: false,
+      cleanup: false, // it ends once the channel to this process has closed, and what it has started with it
     });
-    await once(child, 'spawn');
-    return new Program<V>(child);
+    await once(nodeChildProcess, 'spawn');
+    return new Program<V>(nodeChildProcess);
   }
 
   get pid(): number {

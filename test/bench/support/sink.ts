@@ -1,14 +1,12 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { freePort } from '../../support/free-port.ts';
+import { ADMIN_PATH, missingPrograms } from '../../support/run-sync.ts';
+import { RunningProgram } from '../../support/running-program.ts';
 import type { Counted } from './consumer.ts';
 import { sleepMs } from './numbers.ts';
 
-const run = promisify(execFile);
 const LINE_BYTES = '1700000000.000\n'.length;
 
 /** A consumer that answers at once, keeps nothing and counts. */
@@ -26,26 +24,26 @@ export interface Sink {
  * delivery that it measures: on two cores both would share one.
  */
 export async function nginxSink(folder: string): Promise<Sink | null> {
-  if (!(await run('nginx', ['-v']).catch(() => null))) return null;
+  if (missingPrograms(['nginx']).length > 0) return null;
   const port = await freePort();
   const log = join(folder, 'arrived.log');
   const configuration = join(folder, 'nginx.conf');
   writeFileSync(log, '');
   writeFileSync(configuration, configurationOf(folder, port, log));
-  let server: ChildProcess | null = null;
+  let server: RunningProgram | null = null;
   let read_bytes = 0;
   return {
     url: `http://127.0.0.1:${port}/hook`,
     async listen() {
-      server = spawn('nginx', ['-c', configuration, '-e', 'stderr'], {
-        stdio: ['ignore', 'ignore', 'inherit'],
+      server = new RunningProgram(['nginx', '-c', configuration, '-e', 'stderr'], {
+        env: { PATH: ADMIN_PATH },
+        stdout: 'ignore',
+        stderr: 'inherit',
       });
       while (!(await accepts(port))) await sleepMs(5);
     },
     async close() {
-      const ended = server && once(server, 'exit');
-      server?.kill('SIGTERM');
-      await ended;
+      await server?.stop('SIGTERM');
     },
     async counted() {
       const bytes = readFrom(log, read_bytes);

@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { buildImage } from '../../../.build/image/build.ts';
 import { removeSymbols } from '../../../.build/image/symbols.ts';
-import { end, logged } from '../../bench/support/image.ts';
 import { eventually } from '../../support/eventually.ts';
+import { RunningProgram } from '../../support/running-program.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -23,6 +23,14 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const run = (root: string, args: string[], program = 'sandboxd') =>
   spawnSync(join(root, 'usr/local/bin', program), args, { encoding: 'utf8', env: { PATH: '/nowhere' } });
+
+/** Starts a daemon of the tree's own, which ends with the test. */
+function startOwn(options: string[], env: Record<string, string> = {}): RunningProgram {
+  const command = [join(tree, 'usr/local/bin/sandboxd'), ...options];
+  const daemon = new RunningProgram(command, { env: { PATH: '/nowhere', ...env }, extendEnv: false });
+  onTestFinished(async () => void (await daemon.stop()));
+  return daemon;
+}
 
 function filesOf(root: string, below = ''): string[] {
   return readdirSync(join(root, below))
@@ -125,10 +133,9 @@ describe('the tree for images', () => {
   it('works with files, whose parts use some of the entry', async () => {
     const state_dir = join(folder, 'state');
     const options = ['--state-dir', state_dir, '--port', '0', '--host', '127.0.0.1', '--await-init'];
-    const daemon = spawn(join(tree, 'usr/local/bin/sandboxd'), options, { env: { PATH: '/nowhere' } });
-    const { url = '' } = await logged(daemon, 'listening');
+    const daemon = startOwn(options);
+    const { url = '' } = await daemon.logged('listening');
     const token = readFileSync(join(state_dir, 'control-token'), 'utf8').trim();
-    onTestFinished(() => end(daemon));
     const answer = await fetch(`${url}/api/v1/files/list?path=${encodeURIComponent(tree)}`, {
       headers: { authorization: `Bearer ${token}` },
     });
@@ -146,10 +153,8 @@ describe('the tree for images', () => {
       });
     });
     const options = ['--state-dir', join(folder, 'delivering'), '--port', '0', '--webhook-url', url];
-    const env = { PATH: '/nowhere', UNDICI_USE_MILO: '1' };
-    const daemon = spawn(join(tree, 'usr/local/bin/sandboxd'), options, { env });
-    onTestFinished(() => end(daemon));
-    const { url: api = '' } = await logged(daemon, 'listening');
+    const daemon = startOwn(options, { UNDICI_USE_MILO: '1' });
+    const { url: api = '' } = await daemon.logged('listening');
     expect(await delivered).toBe('POST');
     await eventually(async () => {
       const metrics = await (await fetch(`${api}/metrics`)).text();

@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { execaSync } from 'execa';
 import type { Scene } from './scene.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -68,7 +68,7 @@ export class Authority {
   }
 
   #openssl(args: string[]): void {
-    execFileSync('openssl', args, { cwd: this.#folder, stdio: 'ignore' });
+    execaSync('openssl', args, { cwd: this.#folder });
   }
 }
 

@@ -1,9 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { type Exit, type LogLine, logLines, RunningProgram } from '../../support/running-program.ts';
 import { type Answer, ask, type Question } from './ask.ts';
 import type { Scene } from './scene.ts';
 import { until } from './until.ts';
@@ -32,41 +29,23 @@ export interface Settings {
   until?: 'ready' | 'listening' | 'nothing';
 }
 
-export interface LogLine {
-  level?: string;
-  msg?: string;
-  [key: string]: unknown;
-}
-
-export interface Exit {
-  code: number | null;
-  signal: NodeJS.Signals | null;
-}
-
 /** Less than a commit writes, and more than a thread that only wakes others. */
 const COMMIT_BYTES = 4_096;
 
 /** The built daemon in a process of its own. It ends with the scene. */
 export class Daemon {
-  readonly #child: ChildProcess;
+  readonly #program: RunningProgram;
   readonly state_dir: string;
-  /** Everything on stderr, a line each. */
-  readonly stderr: string[] = [];
-  stdout = '';
   exit: Exit | null = null;
   #url: string | undefined;
   readonly #socket_path: string | undefined;
 
-  private constructor(child: ChildProcess, state_dir: string, socket_path: string | undefined) {
-    this.#child = child;
+  private constructor(program: RunningProgram, state_dir: string, socket_path: string | undefined) {
+    this.#program = program;
     this.#socket_path = socket_path;
     this.state_dir = state_dir;
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text;
-    });
-    createInterface({ input: child.stderr as Readable }).on('line', (line) => this.#take(line));
-    child.once('exit', (code, signal) => {
-      this.exit = { code, signal };
+    void program.exited.then((exit) => {
+      this.exit = exit;
     });
   }
 
@@ -87,37 +66,36 @@ export class Daemon {
       ...options,
       ...(command.length > 0 ? ['--', ...command] : []),
     ];
-    const [program, ...rest] = [...through, process.execPath, PROGRAM, ...args] as [string, ...string[]];
-    const environment = {
-      ...process.env,
-      ...(secret ? { SANDBOXD_WEBHOOK_SECRET: secret } : {}),
-      ...settings.env,
-    };
-    const child = spawn(program, rest, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
-    const daemon = new Daemon(child, state_dir, settings.socket_path);
+    const env = { ...(secret ? { SANDBOXD_WEBHOOK_SECRET: secret } : {}), ...settings.env };
+    const program = new RunningProgram([...through, process.execPath, PROGRAM, ...args], { env });
+    const daemon = new Daemon(program, state_dir, settings.socket_path);
     scene.undo(() => daemon.stop('SIGKILL'));
     if (settings.until !== 'nothing') await daemon.#reached(settings.until ?? 'ready');
     return daemon;
   }
 
-  #take(line: string): void {
-    this.stderr.push(line);
-    const told = parsed(line);
-    if (told?.msg === 'listening') this.#url = told.url as string;
-  }
-
   async #reached(msg: 'ready' | 'listening'): Promise<void> {
     await until(`the daemon is ${msg}`, () => this.told(msg) || this.exit);
     if (!this.told(msg))
-      throw new Error(`the daemon ended: ${JSON.stringify(this.exit)}\n${this.stderr.join('\n')}`);
+      throw new Error(`the daemon ended: ${JSON.stringify(this.exit)}\n${this.#program.stderr}`);
   }
 
   get pid(): number {
-    return this.#child.pid as number;
+    return this.#program.pid;
+  }
+
+  get stdout(): string {
+    return this.#program.stdout;
+  }
+
+  /** Everything on stderr, a line each. */
+  get stderr(): string[] {
+    return this.#program.stderr.split('\n').slice(0, -1);
   }
 
   get url(): string {
-    if (!this.#url) throw new Error(`the daemon has told no address:\n${this.stderr.join('\n')}`);
+    this.#url ??= this.log.find(({ msg }) => msg === 'listening')?.url;
+    if (!this.#url) throw new Error(`the daemon has told no address:\n${this.#program.stderr}`);
     return this.#url;
   }
 
@@ -126,7 +104,7 @@ export class Daemon {
   }
 
   get log(): LogLine[] {
-    return this.stderr.map(parsed).filter((line) => line !== null);
+    return logLines(this.#program.stderr);
   }
 
   /** A line of the log whose message holds `text`. */
@@ -214,18 +192,12 @@ export class Daemon {
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+    this.#program.kill(signal);
   }
 
   /** Ends it and waits for that. */
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Exit> {
-    if (!this.exit) {
-      const ended = once(this.#child, 'exit');
-      this.#child.kill(signal);
-      if (signal === 'SIGKILL') this.#child.kill('SIGCONT');
-      await ended;
-    }
-    return this.ended();
+  stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Exit> {
+    return this.#program.stop(signal);
   }
 
   /** Waits for its end. */
@@ -246,12 +218,4 @@ export interface Delivery {
     error: string | null;
     next_attempt_at: string | null;
   }[];
-}
-
-function parsed(line: string): LogLine | null {
-  try {
-    return JSON.parse(line) as LogLine;
-  } catch {
-    return null;
-  }
 }

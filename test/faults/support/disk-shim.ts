@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { runSync } from '../../support/run-sync.ts';
 import type { Scene } from './scene.ts';
 
 const SOURCE = join(import.meta.dirname, 'disk-shim.c');
@@ -24,7 +24,7 @@ export class DiskShim {
 
   constructor(scene: Scene, state_dir: string) {
     const library = scene.path('disk-shim.so');
-    execFileSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, SOURCE, '-ldl']);
+    runSync('cc', '-shared', '-fPIC', '-O1', '-o', library, SOURCE, '-ldl');
     this.#control = scene.path('disk-fault');
     this.heal();
     this.env = { LD_PRELOAD: library, FAULT_CONTROL: this.#control, FAULT_FOLDER: state_dir };

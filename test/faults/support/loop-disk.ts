@@ -1,10 +1,7 @@
-import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { runSync, succeeds } from '../../support/run-sync.ts';
 import type { Scene } from './scene.ts';
-
-const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
-const env = { ...process.env, PATH };
 
 /** A file system of its own, ext4 on a file, that can be filled, hung and cut from its power. */
 export class LoopDisk {
@@ -17,11 +14,11 @@ export class LoopDisk {
     mkdirSync(this.folder);
     writeFileSync(this.#image, '');
     truncateSync(this.#image, megabytes * 1024 * 1024);
-    execFileSync('mkfs.ext4', ['-q', '-F', this.#image], { env });
+    runSync('mkfs.ext4', '-q', '-F', this.#image);
     this.#mount();
     scene.undo(() => {
-      spawnSync('fsfreeze', ['-u', this.folder], { env, stdio: 'ignore' });
-      execFileSync('umount', ['--lazy', this.folder], { env });
+      succeeds('fsfreeze', '-u', this.folder);
+      runSync('umount', '--lazy', this.folder);
     });
   }
 
@@ -30,20 +27,20 @@ export class LoopDisk {
   }
 
   #mount(): void {
-    execFileSync('mount', ['-o', 'loop', this.#image, this.folder], { env });
+    runSync('mount', '-o', 'loop', this.#image, this.folder);
   }
 
   /** From now on every write fails; what was not synced is gone. */
   cutPower(): void {
-    execFileSync('xfs_io', ['-x', '-c', 'shutdown', this.folder], { env });
+    runSync('xfs_io', '-x', '-c', 'shutdown', this.folder);
   }
 
   /** Mounts it again as it is after the cut. Nobody may use it meanwhile. */
   again(): void {
-    execFileSync('umount', ['--lazy', this.folder], { env });
+    runSync('umount', '--lazy', this.folder);
     // Other tests' mount namespaces may hold the old disk, and would have its state be that of a new mount of its image.
     const copy = `${this.#image}.again`;
-    execFileSync('cp', ['--sparse=always', this.#image, copy], { env });
+    runSync('cp', '--sparse=always', this.#image, copy);
     this.#image = copy;
     this.#mount();
   }
@@ -70,15 +67,15 @@ export class LoopDisk {
   }
 
   makeReadOnly(): void {
-    execFileSync('mount', ['-o', 'remount,ro', this.folder], { env });
+    runSync('mount', '-o', 'remount,ro', this.folder);
   }
 
   /** Nothing that writes comes back, until `thaw`. */
   freeze(): void {
-    execFileSync('fsfreeze', ['-f', this.folder], { env });
+    runSync('fsfreeze', '-f', this.folder);
   }
 
   thaw(): void {
-    execFileSync('fsfreeze', ['-u', this.folder], { env });
+    runSync('fsfreeze', '-u', this.folder);
   }
 }

@@ -1,12 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { ADMIN_PATH, runSync } from '../../support/run-sync.ts';
+import { RunningProgram } from '../../support/running-program.ts';
 import type { Received } from './hostile-receiver.ts';
 import type { Scene } from './scene.ts';
 import { until } from './until.ts';
-
-const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
 let networks = 0;
 
@@ -15,8 +14,8 @@ export class Network {
   readonly #name = `sandboxd-${process.pid}-${++networks}`;
 
   constructor(scene: Scene) {
-    this.#ip(['netns', 'add', this.#name]);
-    scene.undo(() => this.#ip(['netns', 'del', this.#name]));
+    runSync('ip', 'netns', 'add', this.#name);
+    scene.undo(() => void runSync('ip', 'netns', 'del', this.#name));
     this.run('ip', 'link', 'set', 'lo', 'up');
   }
 
@@ -27,7 +26,7 @@ export class Network {
 
   /** Runs a program in this network to its end. */
   run(...command: string[]): void {
-    this.#ip(['netns', 'exec', this.#name, ...command]);
+    runSync(...this.through, ...command);
   }
 
   /** Drops what is sent to a port, until `passEverything`. */
@@ -46,10 +45,6 @@ export class Network {
     const bucket = ['burst', '5kb', 'latency', '500ms'];
     this.run('tc', 'qdisc', 'add', 'dev', 'lo', 'root', 'tbf', 'rate', `${kilobits}kbit`, ...bucket);
   }
-
-  #ip(args: string[]): void {
-    execFileSync('ip', args, { env: { ...process.env, PATH }, stdio: 'pipe' });
-  }
 }
 
 /** What a receiver in another network tells of a request. */
@@ -63,13 +58,12 @@ export class FarReceiver {
   static async start(scene: Scene, network: Network, secret: string): Promise<FarReceiver> {
     const receiver = new FarReceiver();
     const program = join(import.meta.dirname, 'far-receiver.ts');
-    const [command = '', ...args] = [...network.through, process.execPath, program];
-    const child = spawn(command, args, {
-      env: { ...process.env, RECEIVER_SECRET: secret },
-      stdio: ['ignore', 'pipe', 'inherit'],
+    const running = new RunningProgram([...network.through, process.execPath, program], {
+      env: { PATH: ADMIN_PATH, RECEIVER_SECRET: secret },
+      stderr: 'inherit',
     });
-    scene.undo(() => child.kill('SIGKILL'));
-    createInterface({ input: child.stdout as Readable }).on('line', (line) => {
+    scene.undo(() => running.kill());
+    createInterface({ input: running.child.stdout as Readable }).on('line', (line) => {
       const told = JSON.parse(line) as Told | { port: number };
       if ('port' in told) receiver.port = told.port;
       else receiver.requests.push(told);

@@ -1,7 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { CAN_LOOK_INSIDE, IS_ROOT } from '../../support/rights.ts';
+import { missingPrograms, succeeds } from '../../support/run-sync.ts';
 import { hasController } from './resource-group.ts';
 
 const FAKETIME_LIBRARIES = [
@@ -32,7 +31,6 @@ export type Need =
   | 'unshare'
   | 'xfs_io';
 
-const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 const known = new Map<Need, boolean>();
 
 /** Names what is missing of `needs`, or null where all is there. */
@@ -67,21 +65,13 @@ function probe(need: Need): boolean {
     case 'libfaketime':
       return faketimeLibrary() !== '';
     case 'loop device':
-      return succeeds('losetup', ['-f']) && isProgram('mkfs.ext4');
+      return succeeds('losetup', '-f') && missingPrograms(['mkfs.ext4']).length === 0;
     case 'network namespace':
-      return succeeds('unshare', ['-n', '-m', 'ip', 'link', 'set', 'lo', 'up']);
+      return succeeds('unshare', '-n', '-m', 'ip', 'link', 'set', 'lo', 'up');
     case 'strace':
       // Where tracing is forbidden the program alone is no use.
-      return CAN_LOOK_INSIDE && succeeds('strace', ['-qq', '-o', '/dev/null', 'true']);
+      return CAN_LOOK_INSIDE && succeeds('strace', '-qq', '-o', '/dev/null', 'true');
     default:
-      return isProgram(need);
+      return missingPrograms([need]).length === 0;
   }
-}
-
-function succeeds(program: string, args: string[]): boolean {
-  return spawnSync(program, args, { env: { ...process.env, PATH }, stdio: 'ignore' }).status === 0;
-}
-
-function isProgram(name: string): boolean {
-  return PATH.split(delimiter).some((folder) => existsSync(join(folder, name)));
 }

@@ -1,34 +1,25 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { RunningProgram } from '../../support/running-program.ts';
 import type { Scene } from './scene.ts';
-import { until } from './until.ts';
 
 /** Watches, or spoils, the system calls of a process and its threads. */
 export class Tracer {
   readonly #output: string;
-  readonly #ended: Promise<unknown>;
-  readonly #pid: number;
+  readonly #program: RunningProgram;
 
-  private constructor(output: string, ended: Promise<unknown>, pid: number) {
+  private constructor(output: string, program: RunningProgram) {
     this.#output = output;
-    this.#ended = ended;
-    this.#pid = pid;
+    this.#program = program;
   }
 
   /** Attaches with strace's own options; returns when it is attached. */
   static async attach(scene: Scene, pid: number, options: string[]): Promise<Tracer> {
     const output = scene.path(`trace-${pid}-${options.length}`);
-    const child = spawn('strace', ['-f', '-tt', '-y', '-o', output, '-p', String(pid), ...options], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    let said = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-    const tracer = new Tracer(output, once(child, 'exit'), child.pid as number);
+    const command = ['strace', '-f', '-tt', '-y', '-o', output, '-p', String(pid), ...options];
+    const program = new RunningProgram(command, { stdout: 'ignore' });
+    const tracer = new Tracer(output, program);
     scene.undo(() => tracer.detach());
-    await until('the tracer is attached', () => said.includes('attached'));
+    await program.wrote(/attached/);
     return tracer;
   }
 
@@ -38,11 +29,7 @@ export class Tracer {
   }
 
   async detach(): Promise<void> {
-    try {
-      process.kill(this.#pid, 'SIGINT');
-    } catch {
-      // It ended with the process that it watched.
-    }
-    await this.#ended;
+    // It may have ended with the process that it watched.
+    await this.#program.stop('SIGINT');
   }
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { networkProblem } from '../../../src/network/problem.ts';
 import { bandwidth, TestNode, UNLIMITED } from '../../support/network/test-node.ts';
-import { NODE, OUTSIDE, runSync } from '../../support/network/topology.ts';
+import { NODE, OUTSIDE } from '../../support/network/topology.ts';
+import { runSync } from '../../support/run-sync.ts';
 
 const problem = await networkProblem();
 const why = problem === null ? '' : ` (skipped: ${problem})`;

@@ -7,7 +7,8 @@ import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { networkProblem } from '../../../src/network/problem.ts';
 import { selfSigned } from '../../support/certificate.ts';
 import { TestNode } from '../../support/network/test-node.ts';
-import { NODE, OUTSIDE, runSync } from '../../support/network/topology.ts';
+import { NODE, OUTSIDE } from '../../support/network/topology.ts';
+import { runSync } from '../../support/run-sync.ts';
 import { MeteredNode } from '../../support/runtime/metered-node.ts';
 import { scratchFolder } from '../../support/scratch.ts';
 

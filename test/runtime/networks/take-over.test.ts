@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { networkProblem } from '../../../src/network/problem.ts';
 import { until } from '../../faults/support/until.ts';
 import { bandwidth, teamLimits } from '../../support/network/test-node.ts';
-import { OUTSIDE, runSync } from '../../support/network/topology.ts';
+import { OUTSIDE } from '../../support/network/topology.ts';
+import { runSync } from '../../support/run-sync.ts';
 import { MeteredNode } from '../../support/runtime/metered-node.ts';
 import { spec } from '../../support/runtime/sandboxes.ts';
 
@@ -36,7 +37,7 @@ describe.skipIf(problem !== null)(`the networks of several managers${why}`, () =
     await node.networks.refresh();
     // It is the other's as long as that lives.
     expect((await program.order({ verb: 'usage', sandbox_id: 'sbx-1' })).egress.waited_ms).toBeGreaterThan(0);
-    await program.kill();
+    await program.stop();
     const began = performance.now();
     const at_death = await passed();
     await node.networks.refresh();
@@ -78,7 +79,7 @@ describe.skipIf(problem !== null)(`the networks of several managers${why}`, () =
     const program = await node.startProgram({ has_own_mounts: true });
     await program.order({ verb: 'create', spec: spec('sbx-1', { bandwidth: bandwidth(RATE) }) });
     expect(await node.networks.usage('sbx-1')).toBeNull();
-    await program.kill();
+    await program.stop();
     // Disks are mounted again at the start of a manager.
     await node.sandboxes.runtime.start();
     await node.sandboxes.runtime.takeOver();
@@ -100,7 +101,7 @@ describe.skipIf(problem !== null)(`the networks of several managers${why}`, () =
       const program = await node.startProgram();
       for (const sandbox_id of ['sbx-1', 'sbx-2']) program.tell({ verb: 'create', spec: spec(sandbox_id) });
       await until(stage, isReached);
-      await program.kill();
+      await program.stop();
       await node.networks.refresh();
       for (const sandbox_id of await node.sandboxes.runtime.list()) {
         await node.sandboxes.runtime.end(sandbox_id);

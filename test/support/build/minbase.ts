@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execaSync } from 'execa';
 import { IS_ROOT } from '../rights.ts';
+import { ADMIN_PATH, missingPrograms } from '../run-sync.ts';
 
 /** Kept between runs: making it takes a minute or two and a mirror that can be reached. */
 const ROOT = fileURLToPath(new URL('../../../node_modules/.cache/minbase', import.meta.url));
@@ -15,9 +16,7 @@ const FILES = ['usr/local/bin/sandboxd', 'usr/local/bin/sandboxctl', TINI.slice(
 
 /** A root with Debian's smallest base and no Node; null, with the reason told, where none can be made. */
 export function minbase(): string | null {
-  const missing = ['debootstrap', 'bwrap', TINI].filter(
-    (tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
-  );
+  const missing = missingPrograms(['debootstrap', 'bwrap', TINI]);
   if (missing.length > 0) return skip(`${missing.join(', ')} is missing`);
   if (!IS_ROOT) return skip('it needs root');
   if (!existsSync(ROOT) && !make()) return skip('debootstrap did not succeed');
@@ -31,10 +30,14 @@ function make(): boolean {
   const unfinished = `${ROOT}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
-  const made = spawnSync('debootstrap', ['--variant=minbase', SUITE, unfinished], { timeout: MAKE_MS });
-  if (made.status === 0) renameSync(unfinished, ROOT);
-  else rmSync(unfinished, { recursive: true, force: true });
-  return made.status === 0;
+  const { failed } = execaSync('debootstrap', ['--variant=minbase', SUITE, unfinished], {
+    env: { PATH: ADMIN_PATH },
+    timeout: MAKE_MS,
+    reject: false,
+  });
+  if (failed) rmSync(unfinished, { recursive: true, force: true });
+  else renameSync(unfinished, ROOT);
+  return !failed;
 }
 
 function skip(why: string): null {

@@ -1,6 +1,6 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { eventually } from '../eventually.ts';
+import { RunningProgram } from '../running-program.ts';
 
 /** The program's file, for Node. */
 export const SANDBOXCTL = fileURLToPath(new URL('../../../bin/sandboxctl.ts', import.meta.url));
@@ -25,35 +25,23 @@ export interface Running {
 /** Starts `sandboxctl` with nothing of the test's own environment but PATH; `merged`: its stderr goes where stdout goes. */
 export function start(args: string[], env: NodeJS.ProcessEnv = {}, { merged = false } = {}): Running {
   const command = [process.execPath, SANDBOXCTL, ...args];
-  const [file = '', ...rest] = merged ? ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command] : command;
-  const child = spawn(file, rest, { env: { PATH: process.env.PATH, ...env } });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  const end = new Promise<Ended>((resolve) => {
-    child.on('close', (code) => resolve({ code, stdout, stderr }));
-  });
+  const program = new RunningProgram(
+    merged ? ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', ...command] : command,
+    {
+      stdin: 'pipe',
+      env: { PATH: process.env.PATH, ...env },
+      extendEnv: false,
+    },
+  );
   return {
-    child,
-    stdout: () => stdout,
-    stderr: () => stderr,
-    wrote: (pattern) =>
-      eventually(
-        () => {
-          const match = pattern.exec(stdout + stderr);
-          if (!match) throw new Error(`${pattern} is not in ${JSON.stringify(stdout + stderr)}`);
-          return match;
-        },
-        { timeout: 60_000, interval: 10 },
-      ),
-    ended(signal) {
-      if (signal) child.kill(signal);
-      return end;
+    child: program.child as ChildProcessWithoutNullStreams,
+    stdout: () => program.stdout,
+    stderr: () => program.stderr,
+    wrote: (pattern) => program.wrote(pattern),
+    async ended(signal) {
+      if (signal) program.kill(signal);
+      const { code } = await program.ended;
+      return { code, stdout: program.stdout, stderr: program.stderr };
     },
   };
 }
@@ -65,7 +53,6 @@ export function run(
   stdin: string | Buffer = '',
 ): Promise<Ended> {
   const running = start(args, env);
-  // It need not read all, or anything, before it ends.
-  running.child.stdin.on('error', () => {}).end(stdin);
+  running.child.stdin.end(stdin);
   return running.ended();
 }

@@ -1,16 +1,15 @@
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { execa } from 'execa';
 import { minbase } from '../build/minbase.ts';
 import { eventually } from '../eventually.ts';
 import { IS_ROOT } from '../rights.ts';
+import { missingPrograms, succeeds } from '../run-sync.ts';
+import { RunningProgram } from '../running-program.ts';
 
-const run = promisify(execFile);
 const FILES = fileURLToPath(new URL('../../../fixtures/deploy', import.meta.url));
 const BUILD_MS = 900_000;
 const START = { timeout: 120_000, interval: 100 };
@@ -29,14 +28,14 @@ export interface ImageConfig {
 export function whyNoImages(): string | null {
   if (process.env.SANDBOXD_TEST_IMAGES !== 'all') return 'run `npm run test:images`';
   if (!IS_ROOT) return 'it takes root';
-  if (spawnSync('buildah', ['--version']).status !== 0) return 'buildah is missing';
+  if (missingPrograms(['buildah']).length > 0) return 'buildah is missing';
   if (runtime() === null) return 'runc is missing, also in the folder of KUBE_BIN';
   return minbase() === null ? 'there is no base image' : null;
 }
 
 function runtime(): string | null {
   const candidates = ['runc', ...(process.env.KUBE_BIN ? [join(process.env.KUBE_BIN, 'runc')] : [])];
-  return candidates.find((path) => spawnSync(path, ['--version']).status === 0) ?? null;
+  return candidates.find((path) => succeeds(path, '--version')) ?? null;
 }
 
 /** A store of images, with a Debian made by debootstrap in the place of `debian:12-slim`: no registry is asked. */
@@ -52,11 +51,8 @@ export class ImageStore {
   }
 
   async #buildah(...args: string[]): Promise<string> {
-    const { stdout } = await run('buildah', [...this.#options, ...args], {
-      timeout: BUILD_MS,
-      maxBuffer: 2 ** 26,
-    });
-    return stdout.trim();
+    const { stdout } = await execa('buildah', [...this.#options, ...args], { timeout: BUILD_MS });
+    return stdout;
   }
 
   get #options(): string[] {
@@ -81,12 +77,8 @@ export class ImageStore {
     writeFileSync(hosts, '127.0.0.1 localhost\n');
     const isolation = ['--isolation', 'oci', '--runtime', runtime() as string, '--network', 'none'];
     isolation.push('--volume', `${hosts}:/etc/hosts:ro`);
-    const child = spawn(
-      'buildah',
-      [...this.#options, 'run', ...isolation, '--env', mark, container, '--', ...command],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    return Container.of(child, mark, Env);
+    const before = ['buildah', ...this.#options, 'run', ...isolation, '--env', mark, container, '--'];
+    return Container.of(new RunningProgram([...before, ...command]), mark, Env);
   }
 
   remove(): void {
@@ -96,30 +88,22 @@ export class ImageStore {
 
 /** A running container. */
 export class Container {
-  readonly #child: ChildProcess;
+  readonly #program: RunningProgram;
   readonly #env: string[];
-  readonly #ended: Promise<unknown[]>;
-  /** What it has written so far. */
-  log = '';
   /** Its first process, as this machine sees it. */
   init = 0;
 
-  private constructor(child: ChildProcess, env: string[]) {
-    this.#child = child;
+  private constructor(program: RunningProgram, env: string[]) {
+    this.#program = program;
     this.#env = env;
-    this.#ended = once(child, 'exit');
-    for (const stream of [child.stdout, child.stderr])
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        this.log += text;
-      });
   }
 
-  static async of(child: ChildProcess, mark: string, env: string[]): Promise<Container> {
-    const container = new Container(child, env);
+  static async of(program: RunningProgram, mark: string, env: string[]): Promise<Container> {
+    const container = new Container(program, env);
     container.init = await eventually(() => {
-      if (child.exitCode !== null) throw new Error(container.log);
+      if (!program.is_running) throw new Error(program.output);
       const init = readdirSync('/proc').find((pid) => isFirstOf(pid, mark));
-      if (init === undefined) throw new Error(`the container has not begun: ${container.log}`);
+      if (init === undefined) throw new Error(`the container has not begun: ${program.output}`);
       return Number(init);
     }, START);
     return container;
@@ -127,15 +111,18 @@ export class Container {
 
   /** Runs a command in it as the image's user; rejects where it fails. */
   async exec(...command: string[]): Promise<string> {
-    const inside = ['--target', String(this.init), '--all', '--setuid', '1000', '--setgid', '1000'];
-    const { stdout } = await run('nsenter', [...inside, '--', 'env', '-i', ...this.#env, ...command]);
+    const { stdout } = await execa('nsenter', this.#inside(command), { stripFinalNewline: false });
     return stdout;
   }
 
   /** Starts a command in it, which ends with it. */
-  follow(...command: string[]): ChildProcess {
+  follow(...command: string[]): void {
+    void execa('nsenter', this.#inside(command), { stdio: 'ignore', reject: false });
+  }
+
+  #inside(command: string[]): string[] {
     const inside = ['--target', String(this.init), '--all', '--setuid', '1000', '--setgid', '1000'];
-    return spawn('nsenter', [...inside, '--', 'env', '-i', ...this.#env, ...command], { stdio: 'ignore' });
+    return [...inside, '--', 'env', '-i', ...this.#env, ...command];
   }
 
   /** A line of `/proc/<pid>/status` of its first process. */
@@ -146,9 +133,8 @@ export class Container {
 
   /** Asks it to end, as every runtime does; resolves with the exit code. */
   async stop(): Promise<number | null> {
-    if (this.#child.exitCode === null) process.kill(this.init, 'SIGTERM');
-    await this.#ended;
-    return this.#child.exitCode;
+    if (this.#program.is_running) process.kill(this.init, 'SIGTERM');
+    return (await this.#program.exited).code;
   }
 }
 

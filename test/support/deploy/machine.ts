@@ -1,5 +1,3 @@
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -15,11 +13,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { execa, execaSync } from 'execa';
 import { buildImage } from '../../../.build/image/build.ts';
 import { unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
 import { eventually } from '../eventually.ts';
 import { IS_ROOT } from '../rights.ts';
+import { missingPrograms, runSync } from '../run-sync.ts';
+import { RunningProgram } from '../running-program.ts';
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const CHECKOUT = here('../../..');
@@ -44,17 +44,16 @@ const BOOT = 120_000;
 /** Why no systemd can be booted here; null if it can. */
 export function whyNoMachine(): string | null {
   if (!IS_ROOT) return 'it takes root';
-  const missing = TOOLS.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0);
+  const missing = missingPrograms(TOOLS);
   if (missing.length > 0) return `${missing.join(', ')} is missing`;
   if (!existsSync('/usr/lib/systemd/systemd')) return 'systemd is missing';
   if (groupsMount() === null) return 'no control groups are mounted that a systemd could use';
   const folder = mkdtempSync(join(tmpdir(), 'sandboxd-test-nspawn-'));
   try {
     makeRoot(folder);
-    const { status, stderr } = spawnSync('sh', ['-c', NSPAWN, 'sh', '', folder, '--', '/bin/true'], {
-      encoding: 'utf8',
-    });
-    return status === 0 ? null : `systemd-nspawn starts no container: ${stderr.trim().split('\n').at(-1)}`;
+    const command = ['-c', NSPAWN, 'sh', '', folder, '--', '/bin/true'];
+    const { failed, stderr } = execaSync('sh', command, { reject: false, lines: true });
+    return failed ? `systemd-nspawn starts no container: ${stderr.at(-1)}` : null;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -98,9 +97,8 @@ export class Machine {
   readonly root: string;
   readonly #folder: string;
   readonly #group: string;
-  #nspawn: ChildProcess | null = null;
+  #nspawn: RunningProgram | null = null;
   #init = 0;
-  #console = '';
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -133,10 +131,7 @@ export class Machine {
   /** Enables a unit as `systemctl enable` does; without a text, the one of `fixtures/deploy/systemd`. */
   install(unit: string, text = readFileSync(join(UNITS, unit), 'utf8')): void {
     this.write(`etc/systemd/system/${unit}`, text);
-    const { status, stderr } = spawnSync('systemctl', ['--root', this.root, 'enable', unit], {
-      encoding: 'utf8',
-    });
-    if (status !== 0) throw new Error(stderr);
+    runSync('systemctl', '--root', this.root, 'enable', unit);
   }
 
   /** Returns once everything has been started, also what failed. */
@@ -145,44 +140,31 @@ export class Machine {
       `--bind-ro=${join(this.#image, 'usr/local')}:/usr/local`,
       `--bind-ro=${CHECKOUT}:/opt/sandbox-manager`,
     ];
-    const child = spawn(
-      'sh',
-      ['-c', NSPAWN, 'sh', this.#group, this.root, ...programs, '--machine=sandbox', '--boot'],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    this.#nspawn = child;
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        this.#console += text;
-      });
-    this.#init = await eventually(() => this.#findInit(), { timeout: BOOT, interval: 50 });
+    const words = [...programs, '--machine=sandbox', '--boot'];
+    const nspawn = new RunningProgram(['sh', '-c', NSPAWN, 'sh', this.#group, this.root, ...words]);
+    this.#nspawn = nspawn;
+    this.#init = await eventually(() => initOf(nspawn), { timeout: BOOT, interval: 50 });
     await eventually(
       async () => {
         const { stdout } = await this.run('systemctl is-system-running || true');
-        if (!['running', 'degraded'].includes(stdout.trim())) throw new Error(stdout + this.#console);
+        if (!['running', 'degraded'].includes(stdout.trim())) throw new Error(stdout + nspawn.output);
       },
       { timeout: BOOT, interval: 200 },
     );
   }
 
-  /** The first process of the machine, as this one sees it. */
-  #findInit(): number {
-    const { pid, exitCode } = this.#nspawn as ChildProcess;
-    if (exitCode !== null) throw new Error(this.#console);
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-    const init = children.find((child) => {
-      const status = readFileSync(`/proc/${child}/status`, 'utf8');
-      return /^Name:\tsystemd$/m.test(status) && /^NSpid:\t\d+\t1$/m.test(status);
-    });
-    if (init === undefined) throw new Error(`systemd has not begun: ${this.#console}`);
-    return Number(init);
-  }
-
   /** What a shell in the machine prints as root; an error where it fails. */
-  run(script: string): Promise<{ stdout: string; stderr: string }> {
-    return promisify(execFile)('nsenter', ['--target', String(this.#init), '--all', 'sh', '-c', script], {
-      env: { PATH: '/usr/local/bin:/usr/bin:/usr/sbin', LANG: 'C.UTF-8', HOME: '/root' },
-    });
+  async run(script: string): Promise<{ stdout: string; stderr: string }> {
+    const { stdout, stderr } = await execa(
+      'nsenter',
+      ['--target', String(this.#init), '--all', 'sh', '-c', script],
+      {
+        env: { PATH: '/usr/local/bin:/usr/bin:/usr/sbin', LANG: 'C.UTF-8', HOME: '/root' },
+        extendEnv: false,
+        stripFinalNewline: false,
+      },
+    );
+    return { stdout, stderr };
   }
 
   /** A property of a unit. */
@@ -192,17 +174,28 @@ export class Machine {
 
   /** Halts the machine and removes it. */
   async remove(): Promise<void> {
-    const child = this.#nspawn;
-    if (child && child.exitCode === null && child.signalCode === null) {
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      const late = setTimeout(() => child.kill('SIGKILL'), BOOT);
-      await ended;
-      clearTimeout(late);
-    }
+    const nspawn = this.#nspawn;
+    const late = setTimeout(() => nspawn?.kill('SIGKILL'), BOOT);
+    await nspawn?.stop('SIGTERM');
+    clearTimeout(late);
     await eventually(() => removeGroups(this.#group), { timeout: BOOT, interval: 100 });
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** The first process of a machine, as this one sees it. */
+function initOf(nspawn: RunningProgram): number {
+  if (!nspawn.is_running) throw new Error(nspawn.output);
+  const path = `/proc/${nspawn.pid}/task/${nspawn.pid}/children`;
+  const init = readFileSync(path, 'utf8')
+    .split(' ')
+    .filter(Boolean)
+    .find((child) => {
+      const status = readFileSync(`/proc/${child}/status`, 'utf8');
+      return /^Name:\tsystemd$/m.test(status) && /^NSpid:\t\d+\t1$/m.test(status);
+    });
+  if (init === undefined) throw new Error(`systemd has not begun: ${nspawn.output}`);
+  return Number(init);
 }
 
 /** Bottom up, as the kernel wants it; throws while a process is in one. */

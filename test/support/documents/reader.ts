@@ -1,12 +1,13 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Options } from 'execa';
 import { onTestFinished } from 'vitest';
 import { eventually } from '../eventually.ts';
-import { runSync } from '../network/topology.ts';
 import { IS_ROOT } from '../rights.ts';
+import { runSync, succeeds } from '../run-sync.ts';
+import { RunningProgram } from '../running-program.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** What `npm` does here: what it installs and builds is there already. */
@@ -61,16 +62,14 @@ export class Reader {
       ...(this.#namespace === null ? [] : ['nsenter', `--net=/run/netns/${this.#namespace}`]),
       ...(this.name === 'nobody' ? ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups'] : []),
     ];
-    const [program = '', ...args] = [...before, this.#shell, '-ec', script];
+    const command = [...before, this.#shell, '-ec', script];
     const path = [
       join(this.#folder, 'bin'),
       join(ROOT, 'node_modules/.bin'),
       '/usr/sbin:/usr/bin:/sbin:/bin',
     ];
     const env = { PATH: path.join(':'), HOME: join(this.#folder, 'home'), LANG: 'C.UTF-8' };
-    return new Typed(
-      spawn(program, args, { cwd: this.checkout, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] }),
-    );
+    return new Typed(command, { cwd: this.checkout, env, extendEnv: false });
   }
 
   #leave(): void {
@@ -80,18 +79,9 @@ export class Reader {
 }
 
 /** What was typed, running or at its end. */
-export class Typed {
-  readonly #child: ChildProcess;
-  /** What it has written, both ways. */
-  output = '';
-
-  constructor(child: ChildProcess) {
-    this.#child = child;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        this.output += text;
-      });
-    }
+export class Typed extends RunningProgram {
+  constructor(command: string[], options: Options) {
+    super(command, { ...options, detached: true });
     onTestFinished(() => this.end('SIGKILL'));
   }
 
@@ -99,7 +89,7 @@ export class Typed {
   async until(text: string): Promise<void> {
     await eventually(
       () => {
-        const { exitCode, signalCode } = this.#child;
+        const { exitCode, signalCode } = this.child;
         if (this.output.includes(text)) return;
         throw new Error(`${exitCode ?? signalCode ?? 'runs'}: no ${text} in\n${this.output}`);
       },
@@ -109,7 +99,7 @@ export class Typed {
 
   /** Ends it, with what it started in the background; resolves once nothing of it is left. A second signal would not wait. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-    const group = -(this.#child.pid as number);
+    const group = -this.pid;
     sendTo(group, signal);
     await eventually(
       () => {
@@ -133,14 +123,6 @@ function sendTo(group: number, signal: NodeJS.Signals | 0): boolean {
 /** Why somebody other than the owner of this checkout cannot use it; null if they can. */
 export function unreachable(name: ReaderName): string | null {
   if (name !== 'nobody') return null;
-  try {
-    execFileSync(
-      'setpriv',
-      ['--reuid=nobody', '--regid=nogroup', '--clear-groups', 'ls', join(ROOT, 'dist')],
-      { stdio: 'ignore' },
-    );
-    return null;
-  } catch {
-    return 'nobody may not read this checkout';
-  }
+  const as_nobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups'];
+  return succeeds(...as_nobody, 'ls', join(ROOT, 'dist')) ? null : 'nobody may not read this checkout';
 }

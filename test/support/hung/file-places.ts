@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pack } from 'tar-stream';
@@ -6,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import WebSocket from 'ws';
 import { FILE_SYNC_TIMEOUT_MS } from '../../../src/contract/defaults.ts';
 import type { Answer } from '../../faults/support/ask.ts';
+import { runSync } from '../run-sync.ts';
 import { at, atOnce, call, PATIENCE_MS, type Place, type Scene, type Stage } from './place.ts';
 
 /** A route of files at a path on the mount, by the daemon's own account or another. */
@@ -22,8 +22,8 @@ function around({ folder, mount }: Stage): string {
   const path = join(folder, 'around');
   mkdirSync(join(path, 'mounted'), { recursive: true });
   writeFileSync(join(path, 'file'), 'content');
-  execFileSync('mount', ['--bind', mount.path, join(path, 'mounted')]);
-  onTestFinished(() => void execFileSync('umount', ['--lazy', join(path, 'mounted')]));
+  runSync('mount', '--bind', mount.path, join(path, 'mounted'));
+  onTestFinished(() => void runSync('umount', '--lazy', join(path, 'mounted')));
   return path;
 }
 

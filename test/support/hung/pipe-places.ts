@@ -1,14 +1,14 @@
-import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { constants as osConstants } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { runSync } from '../run-sync.ts';
 import type { Place, Scene, Stage } from './place.ts';
 
 /** The daemon's stdout or stderr is a pipe that is read until it is `stuck`. */
 function through({ folder }: Stage, descriptor: 1 | 2): string[] {
   const pipe = join(folder, 'pipe');
-  execFileSync('mkfifo', [pipe]);
+  runSync('mkfifo', pipe);
   const script = `cat ${pipe} >&${descriptor} & echo $! >${pipe}.reader; exec "$@" ${descriptor}>${pipe}`;
   return ['sh', '-c', script, 'sh'];
 }

@@ -1,12 +1,13 @@
-import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execaSync } from 'execa';
 import { stringify } from 'yaml';
 import { buildImage } from '../../../.build/image/build.ts';
 import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
 import { IS_ROOT } from '../rights.ts';
+import { ADMIN_PATH, missingPrograms, runSync } from '../run-sync.ts';
 import { FolderVolumes } from './volumes.ts';
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -14,8 +15,6 @@ const ARCHIVE = here('../../../../shared/kube/kube-tools.tar.zst');
 const TOOLS = ['kubectl', 'python3', 'openssl', 'ip', 'unshare', 'nsenter', 'zstd'];
 /** The first two numbers of its addresses, which no other cluster on this machine has. */
 const NET = freeNet();
-
-const SYSTEM_PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
 /** The image that is the product's, and that of sandboxes. */
 export const IMAGE = 'docker.io/local/sandboxd:1';
@@ -41,7 +40,7 @@ function freeNet(): string {
 /** Why no cluster can be started here; null if one can. */
 export function whyNoCluster(): string | null {
   if (!IS_ROOT) return 'it takes root';
-  const missing = TOOLS.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0);
+  const missing = missingPrograms(TOOLS);
   if (missing.length > 0) return `${missing.join(', ')} is missing`;
   if (process.env.KUBE_BIN || existsSync(ARCHIVE)) return null;
   return 'KUBE_BIN names no folder with the programs of Kubernetes';
@@ -63,7 +62,7 @@ export class TestCluster {
   private constructor(folder: string, bin: string) {
     this.folder = folder;
     const gates = { KUBE_GATES: 'ImageVolume=true', KUBE_NET: NET };
-    this.#env = { ...process.env, KUBE_BIN: bin, KUBE_DIR: join(folder, 'cluster'), ...gates };
+    this.#env = { PATH: ADMIN_PATH, KUBE_BIN: bin, KUBE_DIR: join(folder, 'cluster'), ...gates };
   }
 
   /** Starts a cluster with the product's image and, unless it is to be empty, the product's manifests in it. */
@@ -72,7 +71,7 @@ export class TestCluster {
     const bin = process.env.KUBE_BIN ?? join(folder, 'bin');
     if (!process.env.KUBE_BIN) {
       mkdirSync(bin);
-      execFileSync('sh', ['-c', 'zstd -dc --long=27 "$1" | tar -x -C "$2"', 'sh', ARCHIVE, bin]);
+      runSync('sh', '-c', 'zstd -dc --long=27 "$1" | tar -x -C "$2"', 'sh', ARCHIVE, bin);
     }
     const cluster = new TestCluster(folder, bin);
     cluster.script('up', String(nodes));
@@ -88,7 +87,7 @@ export class TestCluster {
   async #fill(is_empty: boolean): Promise<void> {
     const bundle = join(this.folder, 'bundle');
     await buildImage(bundle);
-    execFileSync(here('tree.sh'), [this.tree, bundle]);
+    runSync(here('tree.sh'), this.tree, bundle);
     this.addImage(IMAGE);
     if (!is_empty) {
       this.kubectl('apply', '-k', MANIFESTS);
@@ -122,8 +121,8 @@ export class TestCluster {
   }
 
   kubectl(...args: string[]): string {
-    const env = { ...process.env, KUBECONFIG: this.kubeconfig };
-    return execFileSync('kubectl', args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { KUBECONFIG: this.kubeconfig };
+    return execaSync('kubectl', args, { env, stdin: 'ignore', stripFinalNewline: false }).stdout;
   }
 
   /** The root of the image that every node has, to add to. */
@@ -135,19 +134,15 @@ export class TestCluster {
   addImage(name: string, entrypoint: string[] = []): void {
     const archive = join(this.folder, 'image.tar');
     const given = ['--entrypoint', JSON.stringify(entrypoint)];
-    execFileSync('python3', [here('image.py'), name, this.tree, archive, ...given]);
+    runSync('python3', here('image.py'), name, this.tree, archive, ...given);
     this.script('image', archive);
     rmSync(archive);
   }
 
   /** Makes the objects of a manifest. */
   apply(manifest: string): void {
-    const env = { ...process.env, KUBECONFIG: this.kubeconfig };
-    execFileSync('kubectl', ['apply', '-f', '-'], {
-      env,
-      input: manifest,
-      stdio: ['pipe', 'ignore', 'pipe'],
-    });
+    const env = { KUBECONFIG: this.kubeconfig };
+    execaSync('kubectl', ['apply', '-f', '-'], { env, input: manifest });
   }
 
   /** Makes each new volume a file system of its own, of this size on the first node, which can be full; null: as before. */
@@ -158,7 +153,7 @@ export class TestCluster {
       const image = `${folder}.img`;
       writeFileSync(image, '');
       truncateSync(image, size_mib * 1024 * 1024);
-      execFileSync('mkfs.ext4', ['-q', '-F', image], { env: { ...process.env, PATH: SYSTEM_PATH } });
+      runSync('mkfs.ext4', '-q', '-F', image);
       this.script('in', 'node1', 'mount', '-o', 'loop', image, folder);
       this.script('in', 'node1', 'chmod', '0777', folder);
     };
@@ -166,7 +161,7 @@ export class TestCluster {
 
   /** A verb of `cluster.sh`. */
   script(...args: string[]): void {
-    execFileSync(here('cluster.sh'), args, { env: this.#env, stdio: ['ignore', 'ignore', 'pipe'] });
+    execaSync(here('cluster.sh'), args, { env: this.#env, stdin: 'ignore', stdout: 'ignore' });
   }
 
   /** Ends all of it; nothing is left. */

@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
 import { systemClock } from '../../../src/base/clock.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
@@ -28,12 +27,15 @@ export async function race(url: string, writers: number, windows_each: number): 
   const usage = await Usage.open(database, { runtime: new NoRuntime(), clock, ...places }, true);
   const program = join(import.meta.dirname, 'window-writer.ts');
   const children = Array.from({ length: writers }, (_, i) =>
-    spawn(process.execPath, [program, url, TEAM, `sbx_${i}`, String(windows_each)], { stdio: 'inherit' }),
+    execa(process.execPath, [program, url, TEAM, `sbx_${i}`, String(windows_each)], {
+      stdio: 'inherit',
+      reject: false,
+    }),
   );
   let is_written = false;
-  const written = Promise.all(children.map((child) => once(child, 'exit'))).then((ends) => {
+  const written = Promise.all(children).then((ends) => {
     is_written = true;
-    return ends.filter(([code]) => code !== 0).length;
+    return ends.filter(({ failed }) => failed).length;
   });
   try {
     const seen = new Map<string, number>();

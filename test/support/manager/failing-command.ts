@@ -1,3 +1,4 @@
+import type { ExecaError } from 'execa';
 import { runManagerCommand } from '../manager-program.ts';
 
 export interface Failure {
@@ -10,7 +11,7 @@ export interface Failure {
 export async function failureOf(...args: string[]): Promise<Failure> {
   const outcome = await runManagerCommand(...args).then(
     (stdout) => `it printed: ${stdout}`,
-    (error: Failure) => error,
+    ({ exitCode, stdout, stderr }: ExecaError) => ({ code: exitCode, stdout, stderr }) as Failure,
   );
   if (typeof outcome === 'string') throw new Error(outcome);
   return outcome;

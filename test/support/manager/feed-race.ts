@@ -1,8 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createHttpApp } from '../../../src/base/http/app.ts';
@@ -15,6 +12,7 @@ import { openSeal } from '../../../src/manager/database/seal.ts';
 import { Feed } from '../../../src/manager/events/feed.ts';
 import { followJob } from '../../../src/manager/events/jobs.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
+import { RunningProgram } from '../running-program.ts';
 import { journalOf } from './journal-runtime.ts';
 
 const TEAM = 'team_1';
@@ -59,12 +57,11 @@ export async function raceFeed(
   const parts = { database, clock, log, runtime: new NoRuntime(), seal };
   const feed = await Feed.open(parts);
   const reading = new AbortController();
-  let writer: ChildProcess | null = null;
+  let writer: RunningProgram | null = null;
   const write = (what: 'write' | 'settle') => {
     const program = join(import.meta.dirname, 'feed-writer.ts');
-    writer = spawn(process.execPath, [program, url, lives, key_file, TEAM, what], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const command = [process.execPath, program, url, lives, key_file, TEAM, what];
+    writer = new RunningProgram(command, { stderr: 'inherit' });
     return writer;
   };
   const app = await served(feed);
@@ -80,14 +77,16 @@ export async function raceFeed(
     let failure: Error | null = null;
     for (const each of followers) each.catch((error: Error) => (failure = error));
     for (; (await writtenTo(database)) < events && failure === null; kills++) {
-      const child = write('write');
+      const writing = write('write');
       // Its start is not what is to be killed: on a busy machine it would never come to anything else.
-      await Promise.race([once(child.stdout as Readable, 'data'), once(child, 'exit')]);
+      await writing.wrote(/./).catch(() => {});
       await sleep(LEAST_LIFE_MS + Math.random() * life_max_ms);
-      child.kill('SIGKILL');
-      await once(child, 'exit');
+      await writing.stop();
     }
-    const [code] = await once(write('settle'), 'exit', { signal: AbortSignal.timeout(SETTLED_MS) });
+    const settling = write('settle');
+    const late = setTimeout(() => settling.kill(), SETTLED_MS);
+    const { code } = await settling.exited;
+    clearTimeout(late);
     if (code !== 0) throw new Error(`the last manager ended with ${code}`);
     const truth = recordedIn(lives);
     const all = truth.recorded.size + truth.gone.size;
@@ -101,7 +100,7 @@ export async function raceFeed(
     return sum;
   } finally {
     reading.abort();
-    (writer as ChildProcess | null)?.kill('SIGKILL');
+    (writer as RunningProgram | null)?.kill();
     await app.close();
     await database.close();
   }

@@ -1,11 +1,11 @@
-import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { execa } from 'execa';
 import { Client } from '../manager/manager-client.ts';
 import { MANAGER, ManagerProgram } from '../manager-program.ts';
-import { OUTSIDE, runSync, Topology } from '../network/topology.ts';
+import { OUTSIDE, Topology } from '../network/topology.ts';
+import { runSync } from '../run-sync.ts';
 
 const SCOPES = ['sandboxes:write', 'quota:read', 'usage:read', 'webhooks:read'];
 /** Room for 16 sandboxes and another team's, not the machine's: other tests have sandboxes, too. */
@@ -66,8 +66,8 @@ export class NeighbourNode {
     const scopes = SCOPES.flatMap((scope) => ['--scope', scope]);
     const database = ['--database', `sqlite:${join(this.folder, 'manager.db')}`];
     const command = [this.#program, 'token', 'create', '--team', team_id, ...scopes, ...database];
-    const { stdout } = await promisify(execFile)(process.execPath, command);
-    const client = new Client(() => this.manager.url, stdout.trim());
+    const { stdout } = await execa(process.execPath, command);
+    const client = new Client(() => this.manager.url, stdout);
     onEnd(() => this.#deleteAll(client));
     return client;
   }

@@ -1,5 +1,5 @@
+import { runSync } from '../run-sync.ts';
 import type { TestNode } from './test-node.ts';
-import { runSync } from './topology.ts';
 
 const ADDRESSES = { node: '10.250.0.0', peer: '10.250.0.1' };
 

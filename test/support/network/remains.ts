@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
-import { runSync, type Topology } from './topology.ts';
+import { runSync } from '../run-sync.ts';
+import type { Topology } from './topology.ts';
 
 /** What is left on a node of the networks of a data directory's sandboxes, and of their mounts. */
 export function remainsOf({ node }: Topology, data_dir: string): string[] {

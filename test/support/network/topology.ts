@@ -1,11 +1,7 @@
-import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
-
-/** Where the programs of an administrator are, too. */
-const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
+import { ADMIN_PATH, runSync } from '../run-sync.ts';
+import { TellingProgram } from '../running-program.ts';
 
 /** The addresses of the peers outside, which count as public. */
 export const OUTSIDE = { ipv4: '198.51.99.2', ipv6: '2620:0:1::2' };
@@ -14,12 +10,6 @@ export const NODE = { ipv4: '198.51.99.1', ipv6: '2620:0:1::1' };
 
 const TRAFFIC = join(import.meta.dirname, 'traffic.ts');
 const DNS_SERVER = join(import.meta.dirname, 'dns-server.ts');
-
-/** Runs a program to its end and returns what it wrote. */
-export function runSync(...command: string[]): string {
-  const [program = '', ...args] = command;
-  return execFileSync(program, args, { env: { ...process.env, PATH }, stdio: 'pipe', encoding: 'utf8' });
-}
 
 /** A node in a namespace of its own, and the world outside it in another, with a link between them. */
 export class Topology {
@@ -79,28 +69,9 @@ export class Topology {
 }
 
 /** The traffic program, running in a namespace. */
-export class Traffic {
-  readonly #child;
-  readonly #lines: AsyncIterator<string>;
-
+export class Traffic extends TellingProgram {
   constructor(namespace: string, args: string[], program = TRAFFIC) {
-    const command = ['netns', 'exec', namespace, process.execPath, program, ...args];
-    this.#child = spawn('ip', command, {
-      env: { ...process.env, PATH },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const lines = createInterface({ input: this.#child.stdout as Readable });
-    this.#lines = lines[Symbol.asyncIterator]();
-  }
-
-  /** The next thing that it tells. */
-  async next<Told = Record<string, unknown>>(): Promise<Told> {
-    const { done, value } = await this.#lines.next();
-    if (done) throw new Error('the traffic program has ended');
-    return JSON.parse(value) as Told;
-  }
-
-  kill(): void {
-    this.#child.kill('SIGKILL');
+    const command = ['ip', 'netns', 'exec', namespace, process.execPath, program, ...args];
+    super(command, { env: { PATH: ADMIN_PATH } });
   }
 }

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { execa } from 'execa';
 import { onTestFinished } from 'vitest';
 
 /**
@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
  */
 export function fileLimit(): (limit: number) => Promise<void> {
   const script = `while read limit; do prlimit --pid ${process.pid} --nofile=$limit: && echo; done`;
-  const setter = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const setter = execa('sh', ['-c', script], { stderr: 'inherit', buffer: false, reject: false });
   const set = async (limit: number) => {
     setter.stdin.write(`${limit}\n`);
     await once(setter.stdout, 'data');

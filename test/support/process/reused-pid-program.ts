@@ -3,11 +3,10 @@
  * number to a stranger that leaves a member in the session of that number. Then it does what HOW says to the ended
  * process and prints `{pid, stranger: {session, is_running}}`, or `stranger` null where it has gone.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { execa } from 'execa';
 import { pino } from 'pino';
 import { systemClock } from '../../../src/base/clock.ts';
 import { bootTicks, readStatNow } from '../../../src/base/linux/procfs.ts';
@@ -36,16 +35,16 @@ async function supervise(clock = systemClock): Promise<Supervisor> {
 async function giveNumberToStranger(pid: number): Promise<number> {
   for (;;) {
     writeFileSync('/proc/sys/kernel/ns_last_pid', String(pid - 1));
-    const leader = spawn('sh', ['-c', 'sleep 1000 >/dev/null & echo $!'], {
+    const leader = execa('sh', ['-c', 'sleep 1000 >/dev/null & echo $!'], {
       detached: true,
       env: { PATH: process.env.PATH },
-      stdio: ['ignore', 'pipe', 'ignore'],
+      extendEnv: false,
+      stdin: 'ignore',
+      stderr: 'ignore',
     });
-    const ended = once(leader, 'close');
-    const [line] = await once(leader.stdout, 'data');
-    await ended;
-    if (leader.pid === pid) return Number(line);
-    process.kill(Number(line), 'SIGKILL');
+    const { stdout } = await leader;
+    if (leader.pid === pid) return Number(stdout);
+    process.kill(Number(stdout), 'SIGKILL');
   }
 }
 

@@ -1,12 +1,14 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execaSync } from 'execa';
 import { eventually } from '../eventually.ts';
 import { freePort } from '../free-port.ts';
 import { installed } from '../interop.ts';
+import { succeeds } from '../run-sync.ts';
+import { RunningProgram } from '../running-program.ts';
 
 export const SECRET = 'schlüssel made for this test';
 
@@ -55,7 +57,7 @@ export const LANGUAGES: Language[] = [
     probe: ['go', 'version'],
     command: (_, scratch) => {
       const program = join(scratch, 'receiver');
-      execFileSync('go', ['build', '-o', program, 'go/main.go'], { cwd: FOLDER });
+      execaSync('go', ['build', '-o', program, 'go/main.go'], { cwd: FOLDER });
       return [program];
     },
   },
@@ -70,8 +72,7 @@ export const LANGUAGES: Language[] = [
 ];
 
 export function isInstalled(language: Language): boolean {
-  const [program = '', ...args] = language.probe;
-  return spawnSync(program, args).status === 0;
+  return succeeds(...language.probe);
 }
 
 /** A running snippet: `url` to send to, `printed` what it has recorded so far. */
@@ -85,35 +86,29 @@ export interface Receiver {
 export async function startReceiver(language: Language, secret = SECRET): Promise<Receiver> {
   const scratch = mkdtempSync(join(tmpdir(), 'receiver-'));
   const port = await freePort();
-  const [program = '', ...args] = language.command(port, scratch);
-  const child = spawn(program, args, {
+  const program = new RunningProgram(language.command(port, scratch), {
     cwd: FOLDER,
     env: {
       ...{ PATH: process.env.PATH, TMPDIR: scratch, SIGNING_SECRET: secret, PORT: String(port) },
       ...{ LANG: 'C.UTF-8', PYTHONDONTWRITEBYTECODE: '1' },
     },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    extendEnv: false,
+    stderr: 'ignore',
   });
-  let printed = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    printed += text;
-  });
-  await eventually(() => accepts(child, port), { timeout: 60_000, interval: 20 });
+  await eventually(() => accepts(program, port), { timeout: 60_000, interval: 20 });
   return {
     port,
     url: `http://127.0.0.1:${port}/`,
-    printed: () => printed,
+    printed: () => program.stdout,
     async stop() {
-      const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL');
-      await ended;
+      await program.stop();
       rmSync(scratch, { recursive: true });
     },
   };
 }
 
-function accepts(child: ChildProcess, port: number): Promise<void> {
-  if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+function accepts(program: RunningProgram, port: number): Promise<void> {
+  if (!program.is_running) throw new Error(`it ended with ${program.child.exitCode}`);
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
       .on('connect', () => resolve(void socket.destroy()))

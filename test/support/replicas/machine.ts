@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hierarchyOf, unifiedMountPoint } from '../../../src/base/linux/cgroup.ts';
@@ -6,6 +5,7 @@ import { isZombie, readStatNow } from '../../../src/base/linux/procfs.ts';
 import { requestDaemon } from '../../../src/runtime/control-client.ts';
 import { CONTROLLERS } from '../../../src/runtime/limits/resource-groups.ts';
 import { markOf, SANDBOX_MARK_VARIABLE } from '../../../src/runtime/local/host-process.ts';
+import { succeeds } from '../run-sync.ts';
 
 const GROUPS = 'sandbox-manager';
 const ANSWER_MS = 20_000;
@@ -69,7 +69,7 @@ export function removeTraces(data_dir: string, traces: Traces): void {
       // It has just ended.
     }
   }
-  for (const id of traces.mounts) spawnSync('umount', ['--lazy', join(data_dir, id, 'disk')]);
+  for (const id of traces.mounts) succeeds('umount', '--lazy', join(data_dir, id, 'disk'));
 }
 
 function environmentOf(pid: string): string[] {

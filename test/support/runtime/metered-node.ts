@@ -1,8 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
@@ -12,7 +9,9 @@ import { nodeGroup } from '../../../src/network/namespace/node-group.ts';
 import { MeteredNetworks } from '../../../src/runtime/networks/metered-networks.ts';
 import { remainsOf } from '../network/remains.ts';
 import { LendingAuthority, UNLIMITED } from '../network/test-node.ts';
-import { OUTSIDE, runSync, Topology } from '../network/topology.ts';
+import { OUTSIDE, Topology } from '../network/topology.ts';
+import { runSync } from '../run-sync.ts';
+import { TellingProgram } from '../running-program.ts';
 import { scratchFolder } from '../scratch.ts';
 import type { ProgramOrder, ProgramSettings } from './metered-program.ts';
 import { groupParent, LOOPBACK, program_dir, Sandboxes, spec } from './sandboxes.ts';
@@ -119,19 +118,12 @@ export function meteredNetworks(topology: Topology, options: MeteredNodeOptions 
 }
 
 /** Another manager, in a process of its own; see `metered-program.ts`. */
-export class MeteredProgram {
-  readonly #child;
-  readonly #lines: AsyncIterator<string>;
-
+export class MeteredProgram extends TellingProgram {
   /** `has_own_mounts`: as systemd starts a service that it protects. */
   constructor(settings: ProgramSettings, has_own_mounts: boolean) {
     const before = has_own_mounts ? ['unshare', '--mount', '--propagation', 'slave'] : [];
-    const [program = '', ...args] = [...before, process.execPath, PROGRAM, JSON.stringify(settings)];
-    this.#child = spawn(program, args, {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
-    onTestFinished(() => void this.#child.kill('SIGKILL'));
-    this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+    super([...before, process.execPath, PROGRAM, JSON.stringify(settings)], { stdin: 'pipe' });
+    onTestFinished(() => this.kill());
   }
 
   /** Gives an order, and returns the answer. */
@@ -143,19 +135,6 @@ export class MeteredProgram {
 
   /** Gives an order. */
   tell(order: ProgramOrder): void {
-    this.#child.stdin.write(`${JSON.stringify(order)}\n`);
-  }
-
-  /** The next answer. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
-  async next(): Promise<any> {
-    const { done, value } = await this.#lines.next();
-    if (done) throw new Error('the program has ended');
-    return JSON.parse(value);
-  }
-
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await once(this.#child, 'exit');
+    this.child.stdin?.write(`${JSON.stringify(order)}\n`);
   }
 }
