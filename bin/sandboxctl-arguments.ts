@@ -1,11 +1,14 @@
 import { InvalidArgumentError } from 'commander';
-import type { CommandRules } from '../src/ctl/command.ts';
+import type { CommandRules, DaemonCommand } from '../src/ctl/command.ts';
 import type { Context, ManagerContext, Terminal } from '../src/ctl/context.ts';
 import { parseDuration } from '../src/ctl/terminal/quantity.ts';
 
 /** Runs commands, each with a daemon, a manager or neither, and sets the program's exit code. */
 export interface CommandRunner {
-  withDaemon(command: (context: Context) => Promise<number>, rules?: CommandRules): Promise<void>;
+  withDaemon(
+    command: DaemonCommand | ((context: Context) => Promise<number>),
+    rules?: CommandRules,
+  ): Promise<void>;
   withManager(command: (context: ManagerContext) => Promise<number>): Promise<void>;
   withoutDaemon(command: (terminal: Terminal) => Promise<number>): Promise<void>;
 }

@@ -7,7 +7,7 @@ import {
   UNDELIVERED_STATES,
   type UndeliveredState,
 } from '../src/contract/deliveries.ts';
-import { EVENT_TYPES } from '../src/contract/events.ts';
+import { EVENT_TYPES, type EventType } from '../src/contract/events.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';
@@ -37,7 +37,8 @@ export function defineEventCommands(
       'publishing the same payload with the same key again queues no second event',
     )
     .action((json: string, options: { idempotencyKey?: string }) =>
-      withDaemon((context) => publish(context, json, process.stdin, options.idempotencyKey), {
+      withDaemon({
+        run: (context) => publish(context, json, process.stdin, options.idempotencyKey),
         through_manager: 'publish is for programs in a sandbox',
       }),
     );
@@ -70,7 +71,7 @@ export function defineEventCommands(
     .action(
       (options: {
         state?: (typeof DELIVERY_STATES)[number];
-        eventType?: string;
+        eventType?: EventType;
         limit: number;
         watch?: true;
       }) =>
@@ -119,7 +120,7 @@ export function defineEventCommands(
   program
     .command('test')
     .description('publish a test event, wait for its delivery and show it')
-    .action(() => withDaemon(testDelivery, { through_manager: 'test asks a daemon' }));
+    .action(() => withDaemon({ run: testDelivery, through_manager: 'test asks a daemon' }));
 
   program
     .command('events')
@@ -148,7 +149,8 @@ export function defineEventCommands(
     .command('status')
     .description('show the state of the sandbox, its outbox and its endpoint')
     .action(() =>
-      withDaemon(status, {
+      withDaemon({
+        run: status,
         through_manager: async (context) =>
           (await import('../src/ctl/manager/sandbox-record.ts')).showSandbox(context),
       }),

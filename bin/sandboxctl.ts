@@ -107,8 +107,8 @@ program
   .option('--port <port>', 'port to listen on; 0 picks a free one', integer(0, 65_535), 0)
   .option('--no-open', 'print the URL and open no browser')
   .action((options: { port: number; open: boolean }) =>
-    runner.withDaemon(
-      async (context) => {
+    runner.withDaemon({
+      run: async (context) => {
         const { serveConsole } = await import('../src/ctl/console/console.ts');
         const { openBrowser } = await import('../src/ctl/console/open-browser.ts');
         let close = () => {};
@@ -117,8 +117,8 @@ program
         };
         return serveConsole(context, { port: options.port, open }, interruption()).finally(() => close());
       },
-      { through_manager: 'a manager serves a console itself, at /console/' },
-    ),
+      through_manager: 'a manager serves a console itself, at /console/',
+    }),
   );
 
 addCompletion(

@@ -31,8 +31,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'outbox/sqlite': ['contract', 'base', 'webhook', 'outbox'],
   runtime: ['contract', 'base', 'webhook', 'network', 'outbox', 'outbox/sqlite'],
   daemon: ['contract', 'base', 'webhook', 'process', 'watch', 'files', 'outbox', 'outbox/sqlite'],
-  ctl: ['contract', 'base', 'webhook', 'files'],
-  // Others' programs and browsers run it: nothing of Node is in it, and of our programs only the console is built on it.
+  ctl: ['contract', 'base', 'webhook', 'files', 'client'],
+  // Others' programs and browsers run it: nothing of Node is in it. The command line and the console are built on it.
   client: ['contract'],
   receiver: ['contract'],
   // It runs in browsers, and has all else from the programs' APIs, which it calls as others' programs do.
@@ -131,7 +131,6 @@ const OWNERS: Record<string, RegExp> = {
   '@xterm/xterm': /^src\/console\/terminal\/screen\.ts$/,
   '@xterm/addon-fit': /^src\/console\/terminal\/screen\.ts$/,
   '@xterm/addon-web-links': /^src\/console\/terminal\/screen\.ts$/,
-  'openapi-fetch': /^src\/client\/http-client\.ts$/,
   'string-width': /^src\/ctl\/terminal\//,
   fastify: /^src\/(base|daemon|manager)\//,
   pino: /^src\/base\/log\.ts$/,

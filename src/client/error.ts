@@ -1,5 +1,11 @@
 import type { ErrorCode } from '../contract/errors.ts';
 
+/** The head of an answer. */
+export interface Answered {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+}
+
 /** What is known of a failed call. */
 export interface Failure {
   code: SandboxdErrorCode;
@@ -40,8 +46,8 @@ export class SandboxdError extends Error {
   }
 }
 
-/** The error of an answer that is no success; `body` is its JSON, or its text where it is none. */
-export function errorOfAnswer({ status, headers }: Response, body: unknown): SandboxdError {
+/** The error of an answer that is no success; `body` is its JSON. */
+export function errorOfAnswer({ status, headers }: Answered, body: unknown): SandboxdError {
   const facts = {
     status,
     request_id: headers.get('x-request-id'),
@@ -66,7 +72,7 @@ export function unreachable(cause: unknown): SandboxdError {
 }
 
 /** `Retry-After` in ms: it is in seconds, or a date, which is counted from the `Date` of the answer. */
-function retryAfterOf(headers: Headers): number | null {
+function retryAfterOf(headers: Answered['headers']): number | null {
   const given = headers.get('retry-after')?.trim();
   if (!given) return null;
   if (/^\d+$/.test(given)) return Number(given) * 1000;

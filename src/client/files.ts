@@ -1,7 +1,9 @@
+import { SandboxdError, unreachable } from './error.ts';
 import type { paths } from './openapi/daemon-api.ts';
 import { cursorPages } from './pages.ts';
 import type { AnswerOf, CallOptions, InitOf, RawBody } from './routes.ts';
 import type { SandboxRoutes } from './sandbox-routes.ts';
+import { joined } from './streams/bytes.ts';
 
 /** A file or directory as both programs show it. */
 export type FileEntry = AnswerOf<paths, '/api/v1/files/stat', 'get'>;
@@ -13,6 +15,9 @@ type Options<Path extends keyof paths, Method> = CallOptions &
   Omit<NonNullable<InitOf<paths, Path, Method> extends { query?: infer Query } ? Query : never>, 'path'>;
 
 const TAR = 'application/x-tar';
+const BYTES = 'application/octet-stream';
+/** What is read into memory is no more than this, unless its reader allows it: a hostile sandbox decides how long it is. */
+const READ_MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * Files of a sandbox, of any size. Options are those of the routes' queries, such as `user` and `mode`, and conditions as
@@ -23,6 +28,54 @@ export class Files {
 
   constructor(routes: SandboxRoutes) {
     this.#routes = routes;
+  }
+
+  /**
+   * The bytes of a file. Throws `bad_answer` where there are more than `max_bytes` (default 64 MiB) of them; `download` has
+   * no limit.
+   */
+  async read(
+    path: string,
+    { max_bytes = READ_MAX_BYTES, ...options }: Options<'/api/v1/files', 'get'> & { max_bytes?: number } = {},
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const { headers, ...call } = located(path, options);
+    const answer = await this.#routes.ask('GET', '/files', {
+      ...call,
+      headers: { accept: BYTES, ...headers },
+    });
+    const pieces: Uint8Array[] = [];
+    let left = max_bytes;
+    try {
+      for await (const piece of answer.pieces()) {
+        left -= piece.length;
+        if (left < 0) {
+          const message = `${path} has more than ${max_bytes} bytes`;
+          throw new SandboxdError({ code: 'bad_answer', message, status: answer.status });
+        }
+        pieces.push(piece);
+      }
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      throw error instanceof SandboxdError ? error : unreachable(error);
+    }
+    return joined(pieces);
+  }
+
+  /** The text of a file, as UTF-8; see `read`. */
+  async readText(
+    path: string,
+    options: Options<'/api/v1/files', 'get'> & { max_bytes?: number } = {},
+  ): Promise<string> {
+    return new TextDecoder().decode(await this.read(path, options));
+  }
+
+  /** Writes a file, all of it or nothing: `upload` of what is in memory. */
+  write(
+    path: string,
+    content: string | Uint8Array<ArrayBuffer>,
+    options: Options<'/api/v1/files', 'put'> = {},
+  ): Promise<Written> {
+    return this.upload(path, content, options);
   }
 
   /** The file as a response whose `body` streams; with `headers: { Range: 'bytes=0-99' }` a part of it. */
@@ -65,11 +118,12 @@ export class Files {
   }
 }
 
-function located(path: string, { headers, signal, retry, ...query }: CallOptions) {
+function located(path: string, { headers, signal, retry, timeout_ms, ...query }: CallOptions) {
   const options: CallOptions = {
     ...(headers ? { headers } : {}),
     ...(signal ? { signal } : {}),
     ...(retry === undefined ? {} : { retry }),
+    ...(timeout_ms === undefined ? {} : { timeout_ms }),
   };
   return { ...options, query: { path, ...(query as Record<string, unknown>) } as Record<string, unknown> };
 }

@@ -1,12 +1,21 @@
-import createFetchClient from 'openapi-fetch';
-import { errorOfAnswer, SandboxdError, unreachable } from './error.ts';
-import { limited } from './limit.ts';
-import { answerIn, checkPath, isRaw, mayRefuteItself, readWhole, sentBody, usableToken } from './message.ts';
+import type { Answer, Connector, SentRequest } from './connector.ts';
+import { errorOfAnswer, SandboxdError } from './error.ts';
+import { fetchConnector } from './fetch-connector.ts';
+import {
+  answerIn,
+  isRaw,
+  isStream,
+  mayRefuteItself,
+  sentBody,
+  sentHeaders,
+  urlOf,
+  usableToken,
+} from './message.ts';
 import { pause } from './pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry, type RetryPolicy } from './retry.ts';
 import { RouteCalls } from './route-calls.ts';
 import type { RawCall } from './routes.ts';
-import { type OpenSocket, openSocket } from './streams/socket.ts';
+import type { OpenSocket } from './streams/socket.ts';
 
 /** Where a client calls, and how. */
 export interface ClientOptions {
@@ -21,30 +30,24 @@ export interface ClientOptions {
 
 /** Answers of these POSTs are kept under an `Idempotency-Key`, which makes them safe to repeat. */
 const KEYED = new Set(['/api/v1/sandboxes', '/api/v1/webhook/publish']);
-const IDEMPOTENCY_KEY = 'Idempotency-Key';
+const IDEMPOTENCY_KEY = 'idempotency-key';
 
 /** Calls the routes of one document. */
 export class HttpClient<Paths> extends RouteCalls<Paths> {
   readonly #options: ClientOptions;
   readonly #policy: RetryPolicy;
-  readonly #client: ReturnType<typeof createFetchClient<Record<string, never>>>;
+  readonly #connector: Connector;
 
-  constructor(options: ClientOptions) {
+  constructor(options: ClientOptions, connector: Connector = fetchConnector(options.fetch)) {
     super();
     this.#options = options;
     this.#policy = { ...DEFAULT_RETRY, ...options.retry };
-    const own_fetch = options.fetch ?? fetch;
-    // A redirection could lead the token astray; the programs send none. A browser's fetch wants its own `this`.
-    this.#client = createFetchClient({
-      baseUrl: options.url,
-      redirect: 'manual',
-      fetch: async (request) => limited(await own_fetch(request)),
-    });
+    this.#connector = connector;
   }
 
   protected async call(method: string, path: string, init?: RawCall): Promise<unknown> {
-    const response = await this.send(method, path, init);
-    return method === 'HEAD' ? response : answerIn(response);
+    const answer = await this.ask(method, path, init);
+    return method === 'HEAD' ? answer.response() : answerIn(answer);
   }
 
   /**
@@ -53,20 +56,32 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
    * (`If-Match`, `If-None-Match`) only where it was surely not made.
    */
   async send(method: string, path: string, init: RawCall = {}): Promise<Response> {
-    checkPath(init.path ?? {});
-    const headers = new Headers(init.headers);
-    const has_own_key = method === 'POST' && KEYED.has(path) && !headers.has(IDEMPOTENCY_KEY);
-    if (has_own_key) headers.set(IDEMPOTENCY_KEY, randomKey());
-    const is_safe = method !== 'POST' || headers.has(IDEMPOTENCY_KEY) || namesItsProcess(path, init.body);
-    const is_repeatable = is_safe && init.retry !== false && !(init.body instanceof ReadableStream);
-    if (isRaw(init.body) && !headers.has('content-type'))
-      headers.set('content-type', 'application/octet-stream');
+    return (await this.ask(method, path, init)).response();
+  }
+
+  /** The same as `send`, with the answer as the connector has it; JSON is read. */
+  async ask(method: string, path: string, init: RawCall = {}): Promise<Answer> {
+    const headers = sentHeaders(init.headers);
+    const has_retries = init.retry !== false && this.#policy.retries > 0;
+    const has_own_key = method === 'POST' && KEYED.has(path) && has_retries && !(IDEMPOTENCY_KEY in headers);
+    if (has_own_key) headers[IDEMPOTENCY_KEY] = randomKey();
+    const is_safe = method !== 'POST' || IDEMPOTENCY_KEY in headers || namesItsProcess(path, init.body);
+    const is_repeatable = is_safe && has_retries && !isStream(init.body);
+    if (init.body !== undefined)
+      headers['content-type'] ??= isRaw(init.body) ? 'application/octet-stream' : 'application/json';
     // Once: what a caller changes meanwhile is another call.
-    const call = { ...init, body: sentBody(init.body) };
-    for (let attempt = 1; ; attempt++) {
-      const answer = await this.#attempt(method, path, call, headers);
-      if (answer instanceof Response) return answer;
-      const failed = { error: answer, attempt, has_own_key };
+    const attempt = {
+      method,
+      url: urlOf(this.#options.url, path, init.path, init.query),
+      headers,
+      body: sentBody(init.body),
+      timeout_ms: init.timeout_ms,
+      signal: init.signal,
+    };
+    for (let attempts = 1; ; attempts++) {
+      const answer = await this.#attempt(attempt);
+      if (!(answer instanceof SandboxdError)) return answer;
+      const failed = { error: answer, attempt: attempts, has_own_key };
       const is_repeated = is_repeatable && !mayRefuteItself(method, headers, answer);
       const wait_ms = is_repeated ? delayBeforeRetry(failed, this.#policy, Math.random()) : null;
       if (wait_ms === null) throw answer;
@@ -74,50 +89,30 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
     }
   }
 
-  async #attempt(
-    method: string,
-    path: string,
-    { path: parameters, query, body, signal }: RawCall,
-    given: Headers,
-  ): Promise<Response | SandboxdError> {
-    const headers = new Headers(given);
+  async #attempt({ headers, ...attempt }: SentRequest): Promise<Answer | SandboxdError> {
     const token = await this.#token();
-    if (token !== null && !headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
-    const request: Record<string, unknown> = {
-      params: { path: parameters, query },
-      headers,
-      signal,
-      parseAs: 'stream',
-      ...(body === undefined ? {} : { body, bodySerializer: (given: unknown) => given }),
-      ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
-    };
+    const proof: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
     try {
-      // The compiler knows the routes by the methods above.
-      const { response, error } = await this.#client.request(
-        method as never,
-        path as never,
-        request as never,
-      );
+      attempt.signal?.throwIfAborted();
+      const answer = await this.#connector.send({ ...attempt, headers: { ...proof, ...headers } });
       // A redirection that is not followed has status 0 in browsers.
-      return response.ok ? await readWhole(response) : errorOfAnswer(response, error);
+      const is_success = answer.status >= 200 && answer.status < 300;
+      if (!is_success) return errorOfAnswer(answer, await answer.json());
+      // One that breaks off is no answer.
+      if (answer.is_json) await answer.json();
+      return answer;
     } catch (error) {
-      signal?.throwIfAborted();
-      return failureOf(error);
+      attempt.signal?.throwIfAborted();
+      if (error instanceof SandboxdError) return error;
+      throw error;
     }
   }
 
   /** Opens a WebSocket. Throws `unreachable` where there is no answer, or a refusal, of which nobody is told more. */
-  async connect(path: string, { path: parameters = {}, query = {}, signal }: RawCall): Promise<OpenSocket> {
-    checkPath(parameters);
-    const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-      encodeURIComponent(parameters[name] ?? ''),
-    );
-    const url = new URL(this.#options.url.replace(/\/$/, '') + filled);
+  async connect(path: string, { path: parameters, query, signal }: RawCall): Promise<OpenSocket> {
+    const url = urlOf(this.#options.url, path, parameters, query);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) url.searchParams.set(name, String(value));
-    }
-    return openSocket(url, await this.#token(), signal);
+    return this.#connector.connect(url, await this.#token(), signal);
   }
 
   async #token(): Promise<string | null> {
@@ -125,10 +120,6 @@ export class HttpClient<Paths> extends RouteCalls<Paths> {
     const given = (typeof token === 'function' ? await token() : token) ?? null;
     return given === null ? null : usableToken(given);
   }
-}
-
-function failureOf(error: unknown): SandboxdError {
-  return error instanceof SandboxdError ? error : unreachable(error);
 }
 
 /** A start that chooses the id of its process: the same again gives that process. */

@@ -1,8 +1,8 @@
 import { type ClientOptions, HttpClient } from './http-client.ts';
+import { ClaimedSandbox, ManagedSandbox } from './managed-sandbox.ts';
 import type { paths } from './openapi/manager-api.ts';
 import { cursorPages } from './pages.ts';
-import type { AnswerOf, InitOf } from './routes.ts';
-import { Sandbox } from './sandbox.ts';
+import type { AnswerOf, CallOptions, InitOf } from './routes.ts';
 import { type FollowStreamOptions, followEvents } from './streams/reconnect.ts';
 
 type QueryOf<Path extends keyof paths> = NonNullable<
@@ -11,6 +11,8 @@ type QueryOf<Path extends keyof paths> = NonNullable<
 type ItemOf<Path extends keyof paths, Key extends string> =
   AnswerOf<paths, Path, 'get'> extends { [Each in Key]: (infer Item)[] } ? Item : never;
 
+/** The body of a claim. */
+export type Claim = NonNullable<InitOf<paths, '/api/v1/sandboxes', 'post'>['body']>;
 /** A sandbox in a list. */
 export type SandboxRecord = ItemOf<'/api/v1/sandboxes', 'sandboxes'>;
 /** A delivery of the manager's outbox. */
@@ -39,8 +41,17 @@ const SANDBOXES_IN_A_PAGE = 200;
 /** A client of `sandbox-manager`. Contract section 7. */
 export class ManagerClient extends HttpClient<paths> {
   /** Streams, files and pages of one sandbox, through the manager. */
-  sandbox(sandbox_id: string): Sandbox {
-    return new Sandbox(this as HttpClient<unknown>, sandbox_id);
+  sandbox(sandbox_id: string): ManagedSandbox {
+    return new ManagedSandbox(this as HttpClient<unknown>, sandbox_id);
+  }
+
+  /**
+   * Claims a sandbox: `await manager.claim({ config: { ttl: 3600 } })`. With `await using` it is deleted at the end of the
+   * block, however that ends; otherwise it stays until it is deleted or expires. Contract section 7, POST `/sandboxes`.
+   */
+  async claim(claim: Claim = {}, options: CallOptions = {}): Promise<ClaimedSandbox> {
+    const { sandbox_id } = await this.POST('/api/v1/sandboxes', { ...options, body: claim });
+    return new ClaimedSandbox(this as HttpClient<unknown>, sandbox_id);
   }
 
   /** The team's sandboxes, page by page. What is claimed or deleted meanwhile may move others between pages. */
@@ -86,6 +97,7 @@ export class ManagerClient extends HttpClient<paths> {
     from_oldest,
     signal,
     onConnection,
+    reconnect_ms,
     ...query
   }: FollowOptions = {}): AsyncGenerator<FollowedEvent, void> {
     const begin = cursor ?? (from_oldest ? '0' : null);
@@ -93,9 +105,9 @@ export class ManagerClient extends HttpClient<paths> {
       const id = last_id ?? begin;
       const resumed: Record<string, string> = id === null ? {} : { 'last-event-id': id };
       const headers = { accept: 'text/event-stream', ...resumed };
-      return this.send('GET', '/api/v1/events', { query, headers, ...(signal ? { signal } : {}) });
+      return this.ask('GET', '/api/v1/events', { query, headers, signal });
     };
-    for await (const { id, event, data } of followEvents({ open, signal, onConnection })) {
+    for await (const { id, event, data } of followEvents({ open, signal, onConnection, reconnect_ms })) {
       yield { cursor: id, event_type: event, body: data };
     }
   }

@@ -1,14 +1,18 @@
+import type { Answer } from './connector.ts';
 import { SandboxdError } from './error.ts';
 import type { RawBody } from './routes.ts';
 
 /** What a header can hold. */
 const TOKEN = /^[\x21-\x7e]*$/;
+const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/;
 const CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'];
 /** Answers of which nobody knows whether the request was carried out before: none, and those of proxies. */
 const UNCERTAIN = new Set([0, 502, 504]);
+/** Bodies of platforms that have them, by their tags: naming their classes would load what few calls need. */
+const BLOBS = new Set(['[object Blob]', '[object File]']);
 
 /** A body as each attempt sends it: bytes as they are, all else as JSON. Throws `invalid_request` where there is none. */
-export function sentBody(body: unknown): RawBody | undefined {
+export function sentBody(body: unknown): unknown {
   if (body === undefined || isRaw(body)) return body;
   try {
     return JSON.stringify(body);
@@ -23,9 +27,15 @@ export function isRaw(body: unknown): body is RawBody {
     typeof body === 'string' ||
     body instanceof Uint8Array ||
     body instanceof ArrayBuffer ||
-    body instanceof Blob ||
-    body instanceof ReadableStream
+    BLOBS.has(Object.prototype.toString.call(body)) ||
+    isStream(body)
   );
+}
+
+/** Whether a body is a stream, which can be sent once. */
+export function isStream(body: unknown): boolean {
+  if (typeof body !== 'object' || body === null) return false;
+  return Symbol.asyncIterator in body || Object.prototype.toString.call(body) === '[object ReadableStream]';
 }
 
 /** A token as a header takes it. Throws `invalid_request`, which does not show it; what refuses a header would. */
@@ -35,42 +45,72 @@ export function usableToken(token: string): string {
   return trimmed;
 }
 
-/** Ids can come from a hostile sandbox: in a URL, `..` would make another route of the one that is called. */
-export function checkPath(parameters: Record<string, string>): void {
+/** Headers by names in lower case. Throws `invalid_request` for a value that none can have. */
+export function sentHeaders(headers: Record<string, string> = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => {
+      if (!HEADER.test(value)) throw invalid(`headers.${name}`, 'must be Latin-1 on one line');
+      return [name.toLowerCase(), String(value)];
+    }),
+  );
+}
+
+/**
+ * A route below a root, with its parameters in it. Ids can come from a hostile sandbox: `..` would make another route of
+ * the one that is called, and is an `invalid_request`.
+ */
+export function urlOf(
+  root: string,
+  route: string,
+  parameters: Record<string, string> = {},
+  query: Record<string, unknown> = {},
+): URL {
   for (const [field, value] of Object.entries(parameters)) {
     if (/^\.{0,2}$/.test(value)) throw invalid(field, 'must not be empty, . or ..');
   }
+  const path = route.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(parameters[name] ?? ''),
+  );
+  const url = new URL(root.replace(/\/$/, '') + path);
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value ?? []].flat()) url.searchParams.append(name, String(each));
+  }
+  return url;
 }
 
 /** A change under a condition that may have been made: the same again would find its own work, and be refused for it. */
-export function mayRefuteItself(method: string, headers: Headers, { status }: SandboxdError): boolean {
+export function mayRefuteItself(
+  method: string,
+  headers: Record<string, string>,
+  { status }: SandboxdError,
+): boolean {
   if (method === 'GET' || method === 'HEAD' || !UNCERTAIN.has(status)) return false;
-  return CONDITIONS.some((name) => headers.has(name));
-}
-
-/** Reads a JSON answer to its end, so that one that breaks off is no answer; others are left to be read. */
-export async function readWhole(response: Response): Promise<Response> {
-  if (response.body === null || !isJson(response)) return response;
-  const { status, statusText, headers } = response;
-  return new Response(await response.text(), { status, statusText, headers });
+  return CONDITIONS.some((name) => name in headers);
 }
 
 /**
  * The `data` of a JSON answer; undefined where there is nothing; otherwise the response itself. Throws `bad_answer` where
  * JSON is announced and is not there.
  */
-export async function answerIn(response: Response): Promise<unknown> {
-  if (response.status === 204) return undefined;
-  if (!isJson(response)) return response;
-  const json = (await response.json().catch((cause: unknown) => {
+export async function answerIn(answer: Answer): Promise<unknown> {
+  const { status } = answer;
+  if (status === 204) return undefined;
+  if (!answer.is_json) return answer.response();
+  const json = (await answer.json()) as { success?: unknown; data?: unknown } | null | undefined;
+  if (json === undefined) {
     const message = 'the answer is not the JSON that it is said to be';
-    throw new SandboxdError({ code: 'bad_answer', message, status: response.status, cause });
-  })) as { success?: unknown; data?: unknown } | null;
+    throw new SandboxdError({ code: 'bad_answer', message, status });
+  }
   return json?.success === true ? json.data : json;
 }
 
-function isJson({ headers }: Response): boolean {
-  return headers.get('content-type')?.startsWith('application/json') ?? false;
+/** The value of a JSON text; undefined for any other text. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function invalid(field: string, problem: string): SandboxdError {

@@ -1,9 +1,9 @@
 import { SandboxdError } from './error.ts';
 
-/** A page of a list; `next_cursor` is null at the end. */
+/** A page of a list; `next_cursor` is null at the end, and absent where a server knows no pages. */
 export interface Page<Item> {
   items: Item[];
-  next_cursor: string | null;
+  next_cursor?: string | null;
 }
 
 /**
@@ -16,11 +16,11 @@ export async function* cursorPages<Item>(
 ): AsyncGenerator<Item, void> {
   for (let cursor: string | null | undefined = first; cursor !== null; ) {
     const page: Page<Item> = await read(cursor);
-    const is_page = Array.isArray(page.items) && page.next_cursor !== undefined;
-    if (!is_page || page.next_cursor === cursor) {
+    const next = page.next_cursor ?? null;
+    if (!Array.isArray(page.items) || next === cursor) {
       throw new SandboxdError({ code: 'bad_answer', message: 'the list has an invalid page', status: 200 });
     }
     yield* page.items;
-    cursor = page.next_cursor;
+    cursor = next;
   }
 }

@@ -8,6 +8,8 @@ export interface CallOptions {
   /** Further headers, such as `If-Match`. */
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** How long the server may say nothing before the call fails as `unreachable`, in ms; 0, the default, is forever. */
+  timeout_ms?: number;
   /** False: the call is not repeated. */
   retry?: boolean;
 }

@@ -1,3 +1,4 @@
+import type { Answer } from './connector.ts';
 import type { HttpClient } from './http-client.ts';
 import { answerIn } from './message.ts';
 import type { RawCall } from './routes.ts';
@@ -21,9 +22,14 @@ export class SandboxRoutes {
     return this.#client.send(method, this.#prefix + path, this.#located(call));
   }
 
+  /** As `HttpClient.ask`. */
+  ask(method: string, path: string, call: RawCall = {}): Promise<Answer> {
+    return this.#client.ask(method, this.#prefix + path, this.#located(call));
+  }
+
   /** The `data` of a JSON answer. */
   async data(method: string, path: string, call: RawCall = {}): Promise<unknown> {
-    return answerIn(await this.send(method, path, call));
+    return answerIn(await this.ask(method, path, call));
   }
 
   /** Opens a WebSocket. */

@@ -1,13 +1,19 @@
+import type { Answer } from './connector.ts';
 import { Files } from './files.ts';
 import type { HttpClient } from './http-client.ts';
 import type { paths } from './openapi/daemon-api.ts';
 import { cursorPages } from './pages.ts';
 import { RouteCalls } from './route-calls.ts';
 import type { AnswerOf, InitOf, RawCall } from './routes.ts';
+import { type RunOptions, type RunResult, runIn } from './run.ts';
 import { SandboxRoutes } from './sandbox-routes.ts';
 import { Attachment, type AttachOptions } from './streams/attachment.ts';
 import { type OutputEvent, type OutputOptions, outputOf } from './streams/output.ts';
+import type { Process } from './streams/process.ts';
+import { type ReadOutputOptions, readOutput, type TakeOutput } from './streams/read-output.ts';
 import { type FollowStreamOptions, followEvents } from './streams/reconnect.ts';
+import { type Input, sendInput } from './streams/send-input.ts';
+import type { OpenSocket } from './streams/socket.ts';
 
 /** A delivery in a list. */
 export type Delivery = DeliveryPage['deliveries'][number];
@@ -57,6 +63,42 @@ export class Sandbox extends RouteCalls<SandboxPaths> {
       : this.#routes.data(method, below, init);
   }
 
+  /** Calls a route by the daemon's path, and gives the answer of a success with its body unread. */
+  ask(method: string, path: string, init?: RawCall): Promise<Answer> {
+    return this.#routes.ask(method, path.slice(ROOT.length), init);
+  }
+
+  /** Opens a WebSocket by the daemon's path, such as `/api/v1/files/watch`. */
+  connect(path: string, init?: RawCall): Promise<OpenSocket> {
+    return this.#routes.connect(path.slice(ROOT.length), init);
+  }
+
+  /**
+   * Runs a command to its end: a text in `/bin/sh`, a list as program and arguments. Resolves with its exit code, which is
+   * no error where it is not 0, and the last 16 MiB of what it wrote. Throws a `SandboxdError` where it cannot be started or
+   * followed. Contract section 4, POST `/processes`.
+   */
+  run(command: string | readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    return runIn(this.#routes, command, options);
+  }
+
+  /**
+   * Reads all output of a process as bytes, with a connection for each stream, until it has ended, and resolves with it.
+   * In which order stdout and stderr were written is not seen; `output` tells that, and costs more.
+   */
+  readOutput(process_id: string, take: TakeOutput, options: ReadOutputOptions = {}): Promise<Process> {
+    return readOutput(this.#routes, process_id, take, options);
+  }
+
+  /** Sends input to a process, piece by piece, and closes its stdin. Throws `conflict` where it takes no more. */
+  sendInput(
+    process_id: string,
+    input: Input,
+    options: Omit<FollowStreamOptions, 'onConnection'> = {},
+  ): Promise<void> {
+    return sendInput(this.#routes, process_id, input, options);
+  }
+
   /** The output of a process, byte for byte, over as many connections as it takes, then its end. */
   output(process_id: string, options: OutputOptions = {}): AsyncGenerator<OutputEvent, void> {
     return outputOf(this.#routes, process_id, options);
@@ -75,14 +117,15 @@ export class Sandbox extends RouteCalls<SandboxPaths> {
     after,
     signal,
     onConnection,
+    reconnect_ms,
   }: FollowStreamOptions & { after?: number } = {}): AsyncGenerator<StreamedEvent, void> {
     const open = (last_id: string | null) => {
       const id = last_id ?? after;
       const resumed: Record<string, string> = id === undefined ? {} : { 'last-event-id': String(id) };
       const headers = { accept: 'text/event-stream', ...resumed };
-      return this.#routes.send('GET', '/events/stream', { headers, ...(signal ? { signal } : {}) });
+      return this.#routes.ask('GET', '/events/stream', { headers, signal });
     };
-    for await (const { id, event, data } of followEvents({ open, signal, onConnection })) {
+    for await (const { id, event, data } of followEvents({ open, signal, onConnection, reconnect_ms })) {
       yield { sequence: Number(id), event_type: event, body: data };
     }
   }

@@ -1,7 +1,8 @@
-import { Client } from './api/client.ts';
-import type { Context, ManagerContext, Terminal } from './context.ts';
+import { SandboxdError } from '../client/error.ts';
+import { daemonAt, managerAt } from './api/clients.ts';
+import type { Context, DaemonContext, ManagerContext, Terminal } from './context.ts';
 import { EXIT, Failure } from './failure.ts';
-import { findTarget, type ManagerTarget, type TargetOptions } from './settings/target.ts';
+import { type DaemonTarget, findTarget, type ManagerTarget, type TargetOptions } from './settings/target.ts';
 import { Output, OutputClosed } from './terminal/output.ts';
 
 /** The options that every command takes. */
@@ -13,8 +14,13 @@ export interface GlobalOptions extends TargetOptions {
 export interface CommandRules {
   /** The exit code of a failure, unless it is the failure's own. */
   exitCodeOf?: (failure: Failure) => number;
-  /** What is run instead of the command where it goes to a manager; or why it does not go there. */
-  through_manager?: ((context: ManagerContext) => Promise<number>) | string;
+}
+
+/** A command of a daemon's own routes, which no manager passes on. */
+export interface DaemonCommand {
+  run: (context: DaemonContext) => Promise<number>;
+  /** What is run instead where it goes to a manager; or why it does not go there. */
+  through_manager: ((context: ManagerContext) => Promise<number>) | string;
 }
 
 /**
@@ -32,14 +38,19 @@ export async function runLocalCommand(
   } catch (error) {
     // Ends like any program in a pipe whose reader has closed it.
     if (error instanceof OutputClosed) return EXIT.ok;
-    const failure = error instanceof Failure ? error : unexpected(error as Error);
+    const failure = failureOf(error as Error);
     await err.line(`sandboxctl: ${failure.message}`).catch(() => {});
     return exitCodeOf(failure);
   }
 }
 
-/** An error that no code expects: of an answer in the wrong shape, or of the platform. */
-function unexpected(error: Error): Failure {
+/** An error as its one line and exit code. What no code expects is of an answer in the wrong shape, or of the platform. */
+function failureOf(error: Error): Failure {
+  if (error instanceof Failure) return error;
+  if (error instanceof SandboxdError) {
+    const exit_code = error.code === 'unreachable' ? EXIT.unreachable : EXIT.failed;
+    return new Failure(exit_code, error.message, error);
+  }
   const is_of_answer =
     error instanceof TypeError || error instanceof SyntaxError || error instanceof RangeError;
   return new Failure(EXIT.failed, is_of_answer ? `an answer was invalid: ${error.message}` : error.message);
@@ -52,21 +63,34 @@ function unexpected(error: Error): Failure {
 export function runCommand(
   options: GlobalOptions,
   env: NodeJS.ProcessEnv,
-  command: (context: Context) => Promise<number>,
-  { exitCodeOf, through_manager }: CommandRules = {},
+  command: DaemonCommand | ((context: Context) => Promise<number>),
+  { exitCodeOf }: CommandRules = {},
 ): Promise<number> {
   const connected = async (terminal: Terminal) => {
     const target = await findTarget(options, env);
-    const client = new Client(target.address, target.token);
-    if (target.of === 'daemon') return command({ ...terminal, client });
-    if (typeof through_manager === 'string') throw notThrough(target, through_manager);
-    const context = { ...terminal, client, sandbox: target.sandbox };
-    if (through_manager) return through_manager(context);
+    const run = typeof command === 'function' ? command : command.run;
+    if (target.of === 'daemon') return run({ ...terminal, ...daemonContext(target) });
+    const context = { ...terminal, ...managerContext(target) };
+    const { manager } = context;
+    if (typeof command === 'object') {
+      const { through_manager } = command;
+      if (typeof through_manager === 'string') throw notThrough(target, through_manager);
+      return through_manager(context);
+    }
     const { selectedSandbox } = await import('./manager/sandbox-id.ts');
-    const sandbox_id = await selectedSandbox(context);
-    return command({ ...terminal, client: client.below(`/sandboxes/${sandbox_id}`) });
+    const sandbox = manager.sandbox(await selectedSandbox(context));
+    return command({ ...terminal, sandbox, shown: target.address.shown });
   };
   return runLocalCommand(options, connected, exitCodeOf);
+}
+
+function daemonContext({ address, token }: DaemonTarget): Omit<DaemonContext, keyof Terminal> {
+  const { daemon, link } = daemonAt(address, token);
+  return { daemon, link, sandbox: daemon.sandbox, shown: address.shown };
+}
+
+function managerContext({ address, token, sandbox }: ManagerTarget): Omit<ManagerContext, keyof Terminal> {
+  return { manager: managerAt(address, token), sandbox_id: sandbox };
 }
 
 /** The failure of a command that does not go through a manager. */
@@ -86,11 +110,7 @@ export function runManagerCommand(
   return runLocalCommand(options, async (terminal) => {
     const target = await findTarget(options, env, true);
     if (target.of === 'daemon') throw new Failure(EXIT.usage, 'this needs a manager');
-    return command({
-      ...terminal,
-      client: new Client(target.address, target.token),
-      sandbox: target.sandbox,
-    });
+    return command({ ...terminal, ...managerContext(target) });
   });
 }
 

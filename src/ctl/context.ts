@@ -1,4 +1,7 @@
-import type { Client } from './api/client.ts';
+import type { DaemonClient } from '../client/daemon-client.ts';
+import type { ManagerClient } from '../client/manager-client.ts';
+import type { Sandbox } from '../client/sandbox.ts';
+import type { ServerLink } from './api/server-link.ts';
 import type { Output } from './terminal/output.ts';
 
 /** What every command gets: stdout, stderr, and whether it prints JSON. */
@@ -10,11 +13,20 @@ export interface Terminal {
 
 /** What a command gets that talks to a daemon, or to that of a sandbox through its manager. */
 export interface Context extends Terminal {
-  client: Client;
+  sandbox: Sandbox;
+  /** The address of the daemon or manager as messages show it. */
+  shown: string;
+}
+
+/** What a command gets that talks to a daemon itself. */
+export interface DaemonContext extends Context {
+  daemon: DaemonClient;
+  link: ServerLink;
 }
 
 /** What a command gets that talks to a manager. */
-export interface ManagerContext extends Context {
+export interface ManagerContext extends Terminal {
+  manager: ManagerClient;
   /** The sandbox that is meant unless the command names one: an id, or the beginning of one. */
-  sandbox: string | null;
+  sandbox_id: string | null;
 }

@@ -1,18 +1,20 @@
 import { systemClock } from '../base/clock.ts';
+import { SandboxdError } from '../client/error.ts';
 import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
 import type { DeliveryPage, DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import type { EventType } from '../contract/events.ts';
 import { DELIVERY_ROWS } from './api/row-kinds.ts';
 import { soundRows, tellLeftOut } from './api/sound-rows.ts';
 import type { Context } from './context.ts';
 import { deliveryTable } from './delivery-table.ts';
-import { EXIT, type ExitCode, Failure } from './failure.ts';
+import { EXIT, type ExitCode } from './failure.ts';
 import { pause } from './pause.ts';
 import type { Output } from './terminal/output.ts';
 
 /** Which records to list; `limit` is the most, from 1. */
 export interface DeliveriesOptions {
   state?: DeliveryState | undefined;
-  event_type?: string | undefined;
+  event_type?: EventType | undefined;
   limit: number;
 }
 
@@ -56,7 +58,7 @@ export async function watchDeliveries(
       if (text !== told) await tellLeftOut(err, left_out);
       told = text;
     } catch (error) {
-      if (!(error instanceof Failure) || error.exit_code !== EXIT.unreachable || round === 0) throw error;
+      if (!(error instanceof SandboxdError) || error.code !== 'unreachable' || round === 0) throw error;
       if (!lost) await err.line(`${error.message}; retrying`);
       lost = true;
     }
@@ -95,11 +97,11 @@ function fitting(options: DeliveriesOptions, out: Output): DeliveriesOptions {
 }
 
 /** Up to `limit` records, over several pages where necessary. */
-async function list({ client }: Context, options: DeliveriesOptions): Promise<DeliveryPage> {
+async function list({ sandbox }: Context, options: DeliveriesOptions): Promise<DeliveryPage> {
   const deliveries: DeliveryView[] = [];
   let cursor: string | null = null;
   do {
-    const page: DeliveryPage = await client.call('GET', '/webhook/deliveries', {
+    const page: DeliveryPage = await sandbox.GET('/api/v1/webhook/deliveries', {
       query: {
         state: options.state,
         event_type: options.event_type,

@@ -31,11 +31,11 @@ export async function fullEventId(context: Context, text: string): Promise<strin
   throw new Failure(EXIT.failed, `${found.length} event ids begin with ${beginning}: give more of it`);
 }
 
-async function eventsBeginning({ client }: Context, beginning: string): Promise<DeliveryView[]> {
+async function eventsBeginning({ sandbox }: Context, beginning: string): Promise<DeliveryView[]> {
   const found: DeliveryView[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
-    const { deliveries, next_cursor }: DeliveryPage = await client.call('GET', '/webhook/deliveries', {
+    const { deliveries, next_cursor }: DeliveryPage = await sandbox.GET('/api/v1/webhook/deliveries', {
       query: { limit: LIST_LIMIT_MAX, cursor: cursor ?? undefined },
     });
     const { rows } = await soundRows<DeliveryView>(deliveries, DELIVERY_ROWS);

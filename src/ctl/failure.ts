@@ -13,8 +13,8 @@ export const RUN_FAILED = 125;
 export class Failure extends Error {
   readonly exit_code: ExitCode;
 
-  constructor(exit_code: ExitCode, message: string) {
-    super(message);
+  constructor(exit_code: ExitCode, message: string, cause?: unknown) {
+    super(message, { cause });
     this.name = 'Failure';
     this.exit_code = exit_code;
   }

@@ -1,6 +1,6 @@
 import { systemClock } from '../base/clock.ts';
+import { SandboxdError } from '../client/error.ts';
 import type { ProcessView } from '../contract/processes.ts';
-import { DaemonError } from './api/client.ts';
 import { listProcesses } from './api/list-processes.ts';
 import { PROCESS_ROWS } from './api/row-kinds.ts';
 import { soundRows } from './api/sound-rows.ts';
@@ -23,15 +23,15 @@ export async function withProcess<Result>(
   try {
     return await act(text);
   } catch (error) {
-    if (!(error instanceof DaemonError && error.code === 'not_found')) throw error;
+    if (!(error instanceof SandboxdError && error.code === 'not_found')) throw error;
     const process_id = await fullProcessId(context, text);
     if (process_id === null) throw error;
     return act(process_id);
   }
 }
 
-async function fullProcessId({ client, err }: Context, text: string): Promise<string | null> {
-  const processes = await listProcesses(client);
+async function fullProcessId({ sandbox, err }: Context, text: string): Promise<string | null> {
+  const processes = await listProcesses(sandbox);
   const found = processes.filter(({ process_id }) =>
     [text, PREFIX + text].some((beginning) => process_id.startsWith(beginning)),
   );

@@ -22,8 +22,8 @@ const STATE_STYLES: Record<ProcessState, Style> = {
 };
 
 /** Lists processes, running and ended. Contract section 4, `GET /processes`. */
-export async function ps({ client, out, err, json }: Context): Promise<ExitCode> {
-  const answered = await answeredProcesses(client);
+export async function ps({ sandbox, out, err, json }: Context): Promise<ExitCode> {
+  const answered = await answeredProcesses(sandbox);
   if (json) {
     await out.line(JSON.stringify({ processes: answered }));
     return EXIT.ok;

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { BODY_MAX_BYTES } from '../contract/defaults.ts';
-import type { Context } from './context.ts';
+import type { DaemonContext } from './context.ts';
 import { EXIT, type ExitCode, Failure } from './failure.ts';
 
 /**
@@ -8,19 +8,17 @@ import { EXIT, type ExitCode, Failure } from './failure.ts';
  * payload is a usage error. Contract section 4, `POST /webhook/publish`.
  */
 export async function publish(
-  { client, out, json }: Context,
+  { daemon, out, json }: DaemonContext,
   text: string,
   stdin: Readable,
   idempotency_key?: string,
 ): Promise<ExitCode> {
   const payload = checked(text === '-' ? await readAll(stdin) : text);
-  const record = await client.call<{ event_id: string; sequence: number }>('POST', '/webhook/publish', {
-    headers: {
-      'content-type': 'application/json',
-      ...(idempotency_key === undefined ? {} : { 'idempotency-key': idempotency_key }),
-    },
-    body: `{"payload":${payload}}`,
-  });
+  const headers: Record<string, string> = { 'content-type': 'application/json' };
+  if (idempotency_key !== undefined) headers['idempotency-key'] = idempotency_key;
+  // As text: its numbers and spaces stay as they were typed.
+  const body = `{"payload":${payload}}` as unknown as { payload: Record<string, unknown> };
+  const record = await daemon.POST('/api/v1/webhook/publish', { headers, body });
   await out.line(json ? JSON.stringify(record) : `#${record.sequence} ${record.event_id}`);
   return EXIT.ok;
 }

@@ -1,6 +1,5 @@
 import type { AttemptView, DeliveryDetail } from '../contract/deliveries.ts';
-import { pathSegment } from './api/client.ts';
-import type { Context } from './context.ts';
+import type { Context, Terminal } from './context.ts';
 import { STATE_STYLES } from './delivery-table.ts';
 import { fullEventId } from './event-id.ts';
 import { EXIT, type ExitCode } from './failure.ts';
@@ -11,19 +10,14 @@ import { table } from './terminal/table.ts';
 
 /** Shows one record with its body, headers and attempts; the beginning of its id is enough. Contract section 4, `GET /webhook/deliveries/{event_id}`. */
 export async function show(context: Context, event_id: string): Promise<ExitCode> {
-  const path = deliveryPath(await fullEventId(context, event_id));
-  const delivery = await context.client.call<DeliveryDetail>('GET', path);
+  const path = { event_id: await fullEventId(context, event_id) };
+  const delivery = await context.sandbox.GET('/api/v1/webhook/deliveries/{event_id}', { path });
   await printDelivery(context, delivery);
   return EXIT.ok;
 }
 
-/** The API path of one record, with any characters in its id. */
-export function deliveryPath(event_id: string): string {
-  return `/webhook/deliveries/${pathSegment(event_id)}`;
-}
-
 /** Prints one record as text or, with `--json`, as JSON. */
-export async function printDelivery({ out, json }: Context, delivery: DeliveryDetail): Promise<void> {
+export async function printDelivery({ out, json }: Terminal, delivery: DeliveryDetail): Promise<void> {
   if (json) return out.line(JSON.stringify(delivery));
   const fields: [string, string][] = [
     ['event_id', delivery.event_id],

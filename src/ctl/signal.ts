@@ -1,4 +1,3 @@
-import { processPath } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
@@ -8,10 +7,8 @@ export async function signal(context: Context, process_id: string, name: string)
   return EXIT.ok;
 }
 
-/** Asks the daemon to send a signal; a process that has ended is a `DaemonError` with code `conflict`. */
-export async function requestSignal({ client }: Context, process_id: string, name: string): Promise<void> {
-  await client.call('POST', `${processPath(process_id)}/signal`, {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ signal: name }),
-  });
+/** Asks the daemon to send a signal; a process that has ended is a `SandboxdError` with code `conflict`. */
+export async function requestSignal({ sandbox }: Context, process_id: string, name: string): Promise<void> {
+  const call = { path: { process_id }, body: { signal: name } };
+  await sandbox.POST('/api/v1/processes/{process_id}/signal', call);
 }

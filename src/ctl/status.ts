@@ -1,27 +1,12 @@
-import type { OutboxCounts } from '../contract/deliveries.ts';
-import type { ResourceUsage } from '../contract/events.ts';
 import type { EndpointView, WatcherStatus } from '../contract/sandboxes.ts';
-import type { Context } from './context.ts';
+import type { DaemonContext } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { printable } from './terminal/printable.ts';
 import { duration, moment, size } from './terminal/quantity.ts';
 
-/** What `GET /sandbox` answers. Contract section 4, "The sandbox". */
-interface Sandbox {
-  sandbox_id: string;
-  team_id: string;
-  state: string;
-  version: string;
-  uptime_ms: number;
-  outbox: OutboxCounts;
-  endpoint: EndpointView | null;
-  watcher: WatcherStatus | null;
-  resource_usage: ResourceUsage;
-}
-
 /** Shows the state of the sandbox, its outbox, its endpoint and its directory watch. */
-export async function status({ client, out, json }: Context): Promise<ExitCode> {
-  const sandbox = await client.call<Sandbox>('GET', '/sandbox');
+export async function status({ daemon, out, json }: DaemonContext): Promise<ExitCode> {
+  const sandbox = await daemon.GET('/api/v1/sandbox');
   if (json) {
     await out.line(JSON.stringify(sandbox));
     return EXIT.ok;
@@ -46,7 +31,7 @@ export async function status({ client, out, json }: Context): Promise<ExitCode> 
   return EXIT.ok;
 }
 
-function endpointText(endpoint: Sandbox['endpoint'], out: Context['out']): string {
+function endpointText(endpoint: EndpointView | null, out: DaemonContext['out']): string {
   if (endpoint === null) return 'no webhook configured';
   const { health, refusals } = endpoint;
   if (health === 'ok') return out.style('green', 'ok');

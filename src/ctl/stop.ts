@@ -1,5 +1,4 @@
 import type { ProcessView } from '../contract/processes.ts';
-import { processPath } from './api/follow-output.ts';
 import type { Context } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 
@@ -8,20 +7,25 @@ import { EXIT, type ExitCode } from './failure.ts';
  * Contract section 4, `DELETE /processes/{id}`.
  */
 export async function stop(
-  { client, out, json }: Context,
+  { sandbox, out, json }: Context,
   process_id: string,
   grace_ms?: number,
 ): Promise<ExitCode> {
-  const process = await client.call<ProcessView>('DELETE', processPath(process_id), {
+  const process = await sandbox.DELETE('/api/v1/processes/{process_id}', {
+    path: { process_id },
     query: { grace_ms },
-    silence_timeout_ms: 0, // the answer comes after the grace, however long
+    timeout_ms: 0, // the answer comes after the grace, however long
   });
   await out.line(json ? JSON.stringify(process) : `${process.process_id} ${howItEnded(process)}`);
   return EXIT.ok;
 }
 
 /** How a process ended, in words. */
-export function howItEnded({ state, exit_code, signal }: ProcessView): string {
+export function howItEnded({
+  state,
+  exit_code,
+  signal,
+}: Pick<ProcessView, 'state' | 'exit_code' | 'signal'>): string {
   if (exit_code === null) return `${state}; exit code unknown`;
   return signal === null ? `${state} with ${exit_code}` : `${state} by ${signal}`;
 }

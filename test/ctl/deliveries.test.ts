@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Client } from '../../src/ctl/api/client.ts';
+import { daemonAt } from '../../src/ctl/api/clients.ts';
 import { findDaemon } from '../../src/ctl/api/config.ts';
 import { watchDeliveries } from '../../src/ctl/deliveries.ts';
 import { run, start } from '../support/ctl/sandboxctl.ts';
@@ -111,7 +111,7 @@ describe('sandboxctl deliveries --watch', () => {
     const { address, token } = findDaemon({}, env);
     const interrupted = new AbortController();
     const ended = watchDeliveries(
-      { out, err: pipe().out, json: false, client: new Client(address, token) },
+      { out, err: pipe().out, json: false, shown: '', sandbox: daemonAt(address, token).daemon.sandbox },
       { limit: 100 },
       interrupted.signal,
     );

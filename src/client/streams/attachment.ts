@@ -5,7 +5,7 @@ import { OutputPosition, objectIn, toBase64 } from './bytes.ts';
 import type { OutputEvent } from './output.ts';
 import type { Process } from './process.ts';
 import { mayPass, reconnectDelayMs } from './reconnect.ts';
-import type { OpenSocket } from './socket.ts';
+import type { OpenSocket, Socket } from './socket.ts';
 
 /** How a process is attached to. */
 export interface AttachOptions {
@@ -14,6 +14,8 @@ export interface AttachOptions {
   /** While it is read, the process is held up rather than that output is missed. */
   lossless?: boolean;
   signal?: AbortSignal;
+  /** The wait before each new connection, in ms. Without: from 250 ms, doubling up to 10 s, and half of it random. */
+  reconnect_ms?: number;
 }
 
 /**
@@ -26,6 +28,8 @@ export type AttachEvent =
   | { type: 'lost' }
   | { type: 'error'; error: SandboxdError };
 
+/** The state of a socket that is open. */
+const OPEN = 1;
 /** Unsent input at which more of it is refused. */
 const UNSENT_MAX_CHARACTERS = 4 * 1024 * 1024;
 
@@ -41,7 +45,7 @@ export class Attachment implements AsyncIterable<AttachEvent> {
   readonly #options: AttachOptions;
   readonly #position = new OutputPosition();
   readonly #closed = new AbortController();
-  #socket: WebSocket | null = null;
+  #socket: Socket | null = null;
   #unsent: string[] = [];
   #unsent_characters = 0;
   #size: string | null = null;
@@ -56,9 +60,7 @@ export class Attachment implements AsyncIterable<AttachEvent> {
   write(data: string | Uint8Array): void {
     const frame = typeof data === 'string' ? { data } : { data: toBase64(data), encoding: 'base64' };
     const text = JSON.stringify({ type: 'stdin', ...frame });
-    const socket = this.#socket;
-    const waiting = this.#unsent_characters + (socket?.bufferedAmount ?? 0);
-    if (waiting + text.length > UNSENT_MAX_CHARACTERS)
+    if (this.unsent_characters + text.length > UNSENT_MAX_CHARACTERS)
       throw new RangeError('too much input waits to be sent');
     this.#send(text);
   }
@@ -99,9 +101,15 @@ export class Attachment implements AsyncIterable<AttachEvent> {
     }
   }
 
+  /** The bytes of input that are not sent yet, to hold back more of it. */
+  get unsent_characters(): number {
+    return this.#unsent_characters + (this.#socket?.bufferedAmount ?? 0);
+  }
+
   async *#follow(signal: AbortSignal): AsyncGenerator<AttachEvent, void> {
     for (let failures = 0; ; failures++) {
-      if (failures > 0) await pause(reconnectDelayMs(failures), signal);
+      const { reconnect_ms } = this.#options;
+      if (failures > 0) await pause(reconnect_ms ?? reconnectDelayMs(failures), signal);
       const opened = await this.#connect(failures, signal);
       if (opened === null) continue;
       const { socket, texts } = opened;
@@ -130,7 +138,9 @@ export class Attachment implements AsyncIterable<AttachEvent> {
   /** Null where nobody answers now. Throws where the process cannot be attached to. */
   async #connect(failures: number, signal: AbortSignal): Promise<OpenSocket | null> {
     // The position may no longer be kept, which a handshake cannot tell: each other attempt begins at the oldest byte.
-    const from = this.#position.offset ?? this.#options.offset;
+    // A terminal, which alone has a size, writes to stdout alone.
+    const read = this.#size === null ? this.#position.offset : this.#position.endOf('stdout');
+    const from = read ?? this.#options.offset;
     const offset = failures % 2 === 0 && failures > 0 ? undefined : from;
     const { lossless } = this.#options;
     const path = { process_id: this.#process_id };
@@ -146,6 +156,8 @@ export class Attachment implements AsyncIterable<AttachEvent> {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof SandboxdError)) throw error;
+      if (error.code === 'gone' || (error.code !== 'unreachable' && mayPass(error))) return null;
+      if (error.code !== 'unreachable') throw error;
     }
     // Why the handshake was refused, ordinary calls tell: of the same route, and of the process.
     for (const route of ['/processes/{process_id}/attach', '/processes/{process_id}']) {
@@ -157,7 +169,7 @@ export class Attachment implements AsyncIterable<AttachEvent> {
   }
 
   #send(text: string): void {
-    if (this.#socket?.readyState === WebSocket.OPEN) {
+    if (this.#socket?.readyState === OPEN) {
       this.#socket.send(text);
     } else {
       this.#unsent.push(text);

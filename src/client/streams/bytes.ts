@@ -36,9 +36,23 @@ export class OutputPosition {
       : Math.min(...['stdout', 'stderr'].map((each) => this.#ends.get(each) ?? 0));
   }
 
-  /** The news of a piece: itself, its unknown end, nothing, or a gap before it. */
-  *take(piece: unknown): Generator<OutputPiece | OutputGap> {
+  /** Up to where a stream has come; undefined before anything has. */
+  endOf(stream: 'stdout' | 'stderr'): number | undefined {
+    return this.#ends.get(stream);
+  }
+
+  /** The news of a piece as it was sent: itself, its unknown end, nothing, or a gap before it. */
+  take(piece: unknown): Generator<OutputPiece | OutputGap> {
     const { stream, offset, bytes } = pieceOf(piece);
+    return this.add(stream, offset, bytes);
+  }
+
+  /** The news of bytes of a stream, which may be none: then a gap before them is. */
+  *add(
+    stream: 'stdout' | 'stderr',
+    offset: number,
+    bytes: Uint8Array<ArrayBuffer>,
+  ): Generator<OutputPiece | OutputGap> {
     const end = this.#ends.get(stream);
     this.#ends.set(stream, Math.max(offset + bytes.length, end ?? 0));
     if (end !== undefined && offset > end) yield { type: 'gone', stream, offset };
@@ -79,10 +93,24 @@ export function objectIn(text: string): Record<string, unknown> {
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   try {
-    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const characters = atob(text);
+    const bytes = new Uint8Array(characters.length);
+    for (let at = 0; at < bytes.length; at++) bytes[at] = characters.charCodeAt(at);
+    return bytes;
   } catch {
     throw badFrame();
   }
+}
+
+/** Pieces as one. */
+export function joined(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(pieces.reduce((bytes, piece) => bytes + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
 }
 
 /** The bytes as base64. */

@@ -1,3 +1,4 @@
+import type { Answer } from '../connector.ts';
 import { SandboxdError } from '../error.ts';
 import type { SandboxRoutes } from '../sandbox-routes.ts';
 import { type OutputGap, type OutputPiece, OutputPosition, objectIn } from './bytes.ts';
@@ -14,6 +15,8 @@ export interface OutputOptions extends FollowStreamOptions {
   follow?: boolean;
   /** While it is read, the process is held up rather than that output is missed. */
   lossless?: boolean;
+  /** Whether the process was there a moment ago, so that even the first connection is tried again. */
+  is_known?: boolean;
 }
 
 /** What comes of a process: its output, where some of it is no longer kept, and its end. */
@@ -26,28 +29,33 @@ export type OutputEvent = OutputPiece | OutputGap | { type: 'exit'; process: Pro
 export async function* outputOf(
   routes: SandboxRoutes,
   process_id: string,
-  { signal, onConnection, follow = true, ...query }: OutputOptions,
+  { signal, onConnection, reconnect_ms, is_known, follow = true, stream, ...query }: OutputOptions,
 ): AsyncGenerator<OutputEvent, void> {
   const position = new OutputPosition();
-  const open = async (last_id: string | null): Promise<Response> => {
-    const resumed: Record<string, string> = last_id === null ? {} : { 'last-event-id': last_id };
-    const headers = { accept: 'text/event-stream', ...resumed };
-    const call = {
+  const ask = (from: Record<string, unknown>, resumed: Record<string, string>): Promise<Answer> =>
+    routes.ask('GET', '/processes/{process_id}/output', {
       path: { process_id },
-      query: { ...query, follow },
-      headers,
-      ...(signal ? { signal } : {}),
-    };
-    return routes.send('GET', '/processes/{process_id}/output', call).catch((error: unknown) => {
+      query: { stream, follow, ...from, lossless: query.lossless },
+      headers: { accept: 'text/event-stream', ...resumed },
+      signal,
+    });
+  const open = (last_id: string | null): Promise<Answer> => {
+    const resumed: Record<string, string> = last_id === null ? {} : { 'last-event-id': last_id };
+    return ask(query, resumed).catch((error: unknown) => {
       // What is no longer kept shows by the next offset.
       const is_gone = error instanceof SandboxdError && error.code === 'gone' && last_id !== null;
       if (!is_gone) throw error;
-      const from_oldest = { ...call, query: { stream: query.stream, follow, lossless: query.lossless } };
-      const without_id = { ...from_oldest, headers: { accept: headers.accept } };
-      return routes.send('GET', '/processes/{process_id}/output', without_id);
+      return ask({}, {});
     });
   };
-  for await (const { event, data } of followEvents({ open, signal, onConnection, follow })) {
+  for await (const { event, data } of followEvents({
+    open,
+    signal,
+    onConnection,
+    reconnect_ms,
+    follow,
+    is_known,
+  })) {
     const value = objectIn(data);
     if (event === 'output') yield* position.take(value);
     if (event === 'gone') yield position.gap(value as unknown as OutputGap);

@@ -1,4 +1,5 @@
 import type { ServerSentEvent } from '../../contract/server-sent-events.ts';
+import type { Answer } from '../connector.ts';
 import { SandboxdError } from '../error.ts';
 import { pause } from '../pause.ts';
 import { DEFAULT_RETRY, delayBeforeRetry } from '../retry.ts';
@@ -10,16 +11,21 @@ export interface FollowStreamOptions {
   signal?: AbortSignal;
   /** Called with true when the stream is open, and with false when it is lost and will be opened again. */
   onConnection?: (is_connected: boolean) => void;
+  /** The wait before each new connection, in ms. Without: from 250 ms, doubling up to 10 s, and half of it random. */
+  reconnect_ms?: number;
 }
 
 /** How a stream is opened, once and again. */
 export interface Followed {
   /** Opens the stream after the event of this id; null is the beginning that the caller chose. */
-  open(last_id: string | null): Promise<Response>;
+  open(last_id: string | null): Promise<Answer>;
   signal: AbortSignal | undefined;
   onConnection?: FollowStreamOptions['onConnection'] | undefined;
+  reconnect_ms?: number | undefined;
   /** False: the end of the stream is the end. */
   follow?: boolean;
+  /** Whether the server is known to have what is followed, so that even the first failure may pass. */
+  is_known?: boolean | undefined;
 }
 
 const FIRST_WAIT_MS = 250;
@@ -34,19 +40,20 @@ export async function* followEvents({
   open,
   signal,
   onConnection,
+  reconnect_ms,
   follow = true,
+  is_known = false,
 }: Followed): AsyncGenerator<ServerSentEvent> {
   let last_id: string | null = null;
   let failures = 0;
-  let is_known = false;
   let is_open = false;
   for (;;) {
     try {
-      const response = await open(last_id);
+      const answer = await open(last_id);
       is_known = true;
       is_open = true;
       onConnection?.(true);
-      for await (const event of serverEvents(response)) {
+      for await (const event of serverEvents(answer)) {
         failures = 0;
         if (!EVENT_ID.test(event.id)) throw badFrame();
         last_id = event.id || last_id;
@@ -61,7 +68,7 @@ export async function* followEvents({
     failures += 1;
     if (is_open) onConnection?.(false);
     is_open = false;
-    await pause(reconnectDelayMs(failures), signal);
+    await pause(reconnect_ms ?? reconnectDelayMs(failures), signal);
   }
 }
 
@@ -76,7 +83,7 @@ export function reconnectDelayMs(failures: number): number {
 const LAST_STATES = new Set(['terminating', 'failed', 'deleted']);
 
 /** Whether the same request may be answered later: nobody answered, or not now. A paused sandbox is a conflict. */
-export function mayPass(error: unknown): boolean {
+export function mayPass(error: unknown): error is SandboxdError {
   if (!(error instanceof SandboxdError)) return false;
   const { code, status, details } = error;
   if (code === 'conflict') return !LAST_STATES.has(String((details as { status?: unknown } | null)?.status));

@@ -1,23 +1,26 @@
 import { eventReader, type ServerSentEvent } from '../../contract/server-sent-events.ts';
-import { SandboxdError } from '../error.ts';
+import type { Answer } from '../connector.ts';
+import { SandboxdError, unreachable } from '../error.ts';
 
 /**
- * The events of a body until it ends. A body that breaks ends as well: who follows goes on after the last `id`. Who stops
- * reading ends the request.
+ * The events of a body until it ends. Throws `unreachable` where it breaks off: who follows goes on after the last `id`. Who
+ * stops reading ends the request.
  */
-export async function* serverEvents({ body }: Response): AsyncGenerator<ServerSentEvent, void> {
-  if (body === null) return;
-  const read = eventReader(
-    () => new SandboxdError({ code: 'bad_answer', message: 'the stream has an endless event', status: 200 }),
-  );
-  const reader = body.getReader();
+export async function* serverEvents(answer: Answer): AsyncGenerator<ServerSentEvent, void> {
+  const read = eventReader(() => {
+    const message = 'the stream contains a line or event that is too long';
+    return new SandboxdError({ code: 'bad_answer', message, status: answer.status });
+  });
+  const pieces = answer.pieces()[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const chunk = await reader.read().catch(() => ({ done: true as const, value: undefined }));
-      if (chunk.done) return;
-      yield* read(chunk.value);
+      const piece = await pieces.next().catch((error: unknown) => {
+        throw unreachable(error);
+      });
+      if (piece.done) return;
+      yield* read(piece.value);
     }
   } finally {
-    await reader.cancel().catch(() => {});
+    await pieces.return?.();
   }
 }

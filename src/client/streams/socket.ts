@@ -4,9 +4,15 @@ import { unreachable } from '../error.ts';
 /** Characters that were received and not yet read at which a connection is given up, to be made again where it ended. */
 const UNREAD_MAX_CHARACTERS = 8 * 1024 * 1024;
 
+/** Characters that were received and not yet read at which a sender is held up, where it can be. */
+const HELD_MIN_CHARACTERS = 256 * 1024;
+
+/** What of a WebSocket is used. */
+export type Socket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'bufferedAmount'>;
+
 /** A WebSocket, and the texts that it receives until it is closed, from the first. */
 export interface OpenSocket {
-  socket: WebSocket;
+  socket: Socket;
   texts: AsyncGenerator<string, void>;
 }
 
@@ -47,8 +53,20 @@ export function proofOf(
   return is_browser ? socketProtocols(token) : { headers: { authorization: `Bearer ${token}` } };
 }
 
-/** A reader that is too slow has the socket closed under it, after what has been received. */
-function textsOf(socket: WebSocket): AsyncGenerator<string, void> {
+/** What holds a sender up. Browsers have nothing like it. */
+export interface Flow {
+  pause(): void;
+  resume(): void;
+}
+
+/**
+ * The texts that a socket receives. A reader that is too slow holds the sender up where there is a `flow`; otherwise it has
+ * the socket closed under it, after what has been received.
+ */
+export function textsOf(
+  socket: Pick<WebSocket, 'addEventListener' | 'close'>,
+  flow: Flow | null = null,
+): AsyncGenerator<string, void> {
   const received: string[] = [];
   let unread = 0;
   let is_closed = false;
@@ -57,7 +75,8 @@ function textsOf(socket: WebSocket): AsyncGenerator<string, void> {
     const text = typeof data === 'string' ? data : '';
     unread += text.length;
     received.push(text);
-    if (unread > UNREAD_MAX_CHARACTERS) socket.close();
+    if (unread > HELD_MIN_CHARACTERS) flow?.pause();
+    if (unread > UNREAD_MAX_CHARACTERS && flow === null) socket.close();
     wake();
   });
   socket.addEventListener('close', () => {
@@ -68,8 +87,9 @@ function textsOf(socket: WebSocket): AsyncGenerator<string, void> {
     for (;;) {
       const text = received.shift();
       if (text !== undefined) {
-        unread -= text.length;
         yield text;
+        unread -= text.length;
+        if (unread <= HELD_MIN_CHARACTERS) flow?.resume();
       } else if (is_closed) {
         return;
       } else {

@@ -11,8 +11,6 @@ export interface Address {
   socket_path: string | null;
   /** Whose address it is. */
   of: 'daemon' | 'manager';
-  /** The path below which its routes are. */
-  api_path: string;
 }
 
 /** The path of both programs' APIs. */
@@ -87,13 +85,13 @@ function ownedToken(path: string): Token {
 
 function parseAddress(text: string): Address {
   const socket = /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1];
-  const of_daemon = { of: 'daemon', api_path: API_PATH } as const;
-  if (socket) return { shown: text, url: new URL('http://localhost'), socket_path: socket, ...of_daemon };
+  const of = 'daemon';
+  if (socket) return { shown: text, url: new URL('http://localhost'), socket_path: socket, of };
   const url = httpUrl(text);
   if (url === null) {
     throw new Failure(EXIT.usage, `--url must be http://…, https://… or unix:/path, not '${text}'`);
   }
-  return { shown: url.origin, url, socket_path: null, ...of_daemon };
+  return { shown: url.origin, url, socket_path: null, of };
 }
 
 /** The http or https URL that a text is; null for any other text. */

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
-import type { FilePage } from '../../contract/files.ts';
-import { Client } from '../api/client.ts';
+import type { Sandbox } from '../../client/sandbox.ts';
+import { daemonAt, managerAt } from '../api/clients.ts';
 import { listProcesses } from '../api/list-processes.ts';
 import { sandboxesBeginning, selectedSandbox } from '../manager/sandbox-id.ts';
 import { readProfiles } from '../settings/profiles.ts';
@@ -41,13 +41,12 @@ async function candidatesFor(typed: TypedWords, env: Environment): Promise<strin
 async function sandboxIds({ word, target }: TypedWords, env: Environment): Promise<string[]> {
   const { address, token } = await findTarget({ ...target, sandbox: undefined }, env, true);
   if (!/^(s|sb|sbx|sbx_[0-9a-f-]*)?$/.test(word)) return [];
-  const { sandboxes } = await sandboxesBeginning(new Client(address, token), word.length < 4 ? 'sbx_' : word);
+  const { sandboxes } = await sandboxesBeginning(managerAt(address, token), word.length < 4 ? 'sbx_' : word);
   return sandboxes.map(({ id }) => id);
 }
 
 async function processIds(typed: TypedWords, env: Environment): Promise<string[]> {
-  const client = await clientOf(typed, env);
-  const processes = await listProcesses(client);
+  const processes = await listProcesses(await sandboxOf(typed, env));
   return processes
     .filter(({ exited_at }) => typed.command === 'logs' || exited_at === null)
     .map(({ process_id }) => process_id);
@@ -62,28 +61,23 @@ async function paths(typed: TypedWords, env: Environment): Promise<string[]> {
   if (path === '') return [`${colon}/`];
   if (!path.startsWith('/')) return [];
   const folder = path.slice(0, path.lastIndexOf('/') + 1);
-  const client = await clientOf(typed, env);
+  const sandbox = await sandboxOf(typed, env);
   const found: string[] = [];
-  let cursor: string | undefined;
-  do {
-    const query = { path: folder, user, cursor };
-    const page: FilePage = await client.call('GET', '/files/list', { query });
-    for (const entry of page.entries) {
-      // A name that is not UTF-8 cannot be typed; one with a slash is none.
-      if (entry.path_base64 !== undefined || entry.name.includes('/')) continue;
-      const full = folder + entry.name;
-      if (full.startsWith(path)) found.push(`${colon}${full}${entry.type === 'dir' ? '/' : ''}`);
-    }
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined && found.length < CANDIDATES_MAX);
+  for await (const entry of sandbox.files.list(folder, { user })) {
+    // A name that is not UTF-8 cannot be typed; one with a slash is none.
+    if (entry.path_base64 !== undefined || entry.name.includes('/')) continue;
+    const full = folder + entry.name;
+    if (full.startsWith(path)) found.push(`${colon}${full}${entry.type === 'dir' ? '/' : ''}`);
+    if (found.length === CANDIDATES_MAX) break;
+  }
   return found;
 }
 
-async function clientOf({ target }: TypedWords, env: Environment): Promise<Client> {
+async function sandboxOf({ target }: TypedWords, env: Environment): Promise<Sandbox> {
   const found = await findTarget(target, env);
-  const client = new Client(found.address, found.token);
-  if (found.of === 'daemon') return client;
+  if (found.of === 'daemon') return daemonAt(found.address, found.token).daemon.sandbox;
+  const manager = managerAt(found.address, found.token);
   const silent = new Output(new Writable({ write: (_chunk, _encoding, done) => done() }));
-  const context = { client, out: silent, err: silent, json: false, sandbox: found.sandbox };
-  return client.below(`/sandboxes/${await selectedSandbox(context)}`);
+  const context = { manager, out: silent, err: silent, json: false, sandbox_id: found.sandbox };
+  return manager.sandbox(await selectedSandbox(context));
 }

@@ -8,7 +8,7 @@ import { hostLines } from '../../base/http/host-lines.ts';
 import { consoleFiles, type PageAnswer, type PageFiles, servedBy } from '../../base/http/page-files.ts';
 import { HEADERS_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
-import type { Context } from '../context.ts';
+import type { DaemonContext } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
 import { answersDaemon, passRequest, passSocket } from './pass.ts';
 
@@ -28,14 +28,14 @@ export interface ConsoleOptions {
  * has all rights over the daemon, whose token stays here. Contract section 7, "Console".
  */
 export async function serveConsole(
-  { client, out, json }: Context,
+  { daemon, link, out, json }: DaemonContext,
   { port, open }: ConsoleOptions,
   interrupted: AbortSignal,
 ): Promise<ExitCode> {
   const files = consoleFiles();
   if (files.is_empty) throw new Failure(EXIT.failed, 'the console is not part of this build');
   // A daemon that does not answer, or a token that it does not take, is told before anything is served.
-  await client.call('GET', '/sandbox');
+  await daemon.GET('/api/v1/sandbox');
   const secret = kernelRandom(PATH_BYTES).toString('base64url');
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0 });
   const gate = () => new Gate(secret, (server.address() as AddressInfo).port);
@@ -48,12 +48,11 @@ export async function serveConsole(
     socket.on('error', () => socket.destroy());
     const path = gate().admit(request);
     if (path === null || !path.startsWith('api/v1/')) return void socket.destroy();
-    void passSocket(client, path.slice('api/v1'.length), { request, socket, head });
+    void passSocket(link, path.slice('api/v1'.length), { request, socket, head });
   });
   const answer = async (request: IncomingMessage, response: ServerResponse, path: string) => {
-    if (path === 'healthz') return void response.writeHead((await answersDaemon(client)) ? 200 : 503).end();
-    if (path.startsWith('api/v1/'))
-      return passRequest(client, path.slice('api/v1'.length), request, response);
+    if (path === 'healthz') return void response.writeHead((await answersDaemon(daemon)) ? 200 : 503).end();
+    if (path.startsWith('api/v1/')) return passRequest(link, path.slice('api/v1'.length), request, response);
     page(files, path, request, response);
   };
   return new Promise((resolve, reject) => {
@@ -63,7 +62,7 @@ export async function serveConsole(
       const url = `http://${HOST}:${taken}/${secret}/console/`;
       const lines = json
         ? [JSON.stringify({ url })]
-        : [`The console of ${client.shown} is at`, '', `  ${url}`, ''];
+        : [`The console of ${link.shown} is at`, '', `  ${url}`, ''];
       out.lines(lines).then(() => open(url), reject);
     });
     interrupted.addEventListener('abort', () => {

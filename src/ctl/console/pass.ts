@@ -2,8 +2,10 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { sendHead } from '../../base/http/send-head.ts';
+import type { DaemonClient } from '../../client/daemon-client.ts';
+import { SandboxdError } from '../../client/error.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
-import type { Client } from '../api/client.ts';
+import type { ServerLink } from '../api/server-link.ts';
 import { Failure } from '../failure.ts';
 
 /** What of a request reaches the daemon, whose token is added here. */
@@ -34,8 +36,8 @@ const GUARDS = {
 const BAD_GATEWAY = 502;
 
 /** Whether the daemon answers. */
-export async function answersDaemon(client: Client): Promise<boolean> {
-  return client.call('GET', '/sandbox').then(
+export async function answersDaemon(daemon: DaemonClient): Promise<boolean> {
+  return daemon.GET('/api/v1/sandbox').then(
     () => true,
     () => false,
   );
@@ -43,7 +45,7 @@ export async function answersDaemon(client: Client): Promise<boolean> {
 
 /** Passes a request on, and streams the answer back. `path` is below `/api/v1`, with its query. */
 export async function passRequest(
-  client: Client,
+  link: ServerLink,
   path: string,
   request: IncomingMessage,
   response: ServerResponse,
@@ -53,15 +55,16 @@ export async function passRequest(
   const has_body = request.method !== 'GET' && request.method !== 'HEAD';
   let answer: IncomingMessage;
   try {
-    answer = await client.ask(request.method ?? 'GET', path, {
+    answer = await link.ask(request.method ?? 'GET', path, {
       headers: picked(request, REQUEST_HEADERS),
       ...(has_body ? { body: request } : {}),
-      silence_timeout_ms: 0,
+      timeout_ms: 0,
       signal: ending.signal,
     });
   } catch (error) {
     if (response.destroyed) return;
-    refuse(response, error instanceof Failure ? error.message : 'The daemon does not answer.');
+    const is_told = error instanceof Failure || error instanceof SandboxdError;
+    refuse(response, is_told ? error.message : 'The daemon does not answer.');
     return;
   }
   const type = answer.headers['content-type'] ?? '';
@@ -89,16 +92,12 @@ function refuse(response: ServerResponse, message: string): void {
 
 /** Passes a WebSocket on, message by message. */
 export async function passSocket(
-  client: Client,
+  link: ServerLink,
   path: string,
   { request, socket, head }: { request: IncomingMessage; socket: Duplex; head: Buffer },
 ): Promise<void> {
-  const [name = '', query = ''] = path.split('?', 2);
   try {
-    const [{ WebSocketServer }, far] = await Promise.all([
-      import('ws'),
-      client.connect(name, Object.fromEntries(new URLSearchParams(query))),
-    ]);
+    const [{ WebSocketServer }, far] = await Promise.all([import('ws'), link.open(path)]);
     const server = new WebSocketServer({ noServer: true, perMessageDeflate: false });
     server.handleUpgrade(request, socket, head, (near) => {
       const close = (code: number) => (code >= 1000 && code < 1004 ? code : undefined);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import type { SandboxView } from '../../contract/sandboxes.ts';
-import { Client } from '../api/client.ts';
+import type { DaemonClient } from '../../client/daemon-client.ts';
+import { daemonAt } from '../api/clients.ts';
 import type { Address, Token } from '../api/config.ts';
 import type { Terminal } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
@@ -38,29 +38,29 @@ export async function doctor({ out, json }: Terminal, target: DoctorTarget, cloc
       await out.line(`${out.style(STYLES[level], level.padEnd(8))} ${name.padEnd(16)} ${printable(message)}`);
     }
   };
-  const client = new Client(target.address, target.token);
+  const { daemon } = daemonAt(target.address, target.token);
   await report(await checkPort(target.address));
   await report(await checkStorage(target.state_dir));
-  const watcher = await watcherOf(client);
+  const watcher = await watcherOf(daemon);
   await report(await checkInotify(target.watch_dir ?? watcher?.watch_dir ?? null));
   if (watcher?.degraded) await report([warning('watch', watcher.degraded)]);
   await report(await checkReaper(clock));
   await report(await checkClock(clock));
-  await checkWebhook(target, client, clock, report);
+  await checkWebhook(target, daemon, clock, report);
   if (json) await out.line(JSON.stringify({ findings }));
   return worst(findings);
 }
 
 async function checkWebhook(
   { webhook_url, webhook_secret }: DoctorTarget,
-  client: Client,
+  daemon: DaemonClient,
   clock: Clock,
   report: (found: Finding[]) => Promise<void>,
 ): Promise<void> {
   const url = webhook_url === null ? null : parseUrl(webhook_url);
   const reached = url ? await checkEndpoint(url) : [];
   await report(reached);
-  const delivered = await checkDelivery(client);
+  const delivered = await checkDelivery(daemon);
   if (delivered) return report(delivered);
   if (!url)
     return report([
@@ -77,9 +77,11 @@ function parseUrl(text: string): URL {
 }
 
 /** What the running daemon watches, and why it may miss changes; null where there is nothing to say. */
-async function watcherOf(client: Client): Promise<{ watch_dir: string; degraded: string | null } | null> {
+async function watcherOf(
+  daemon: DaemonClient,
+): Promise<{ watch_dir: string; degraded: string | null } | null> {
   try {
-    const { watcher } = await client.call<Pick<SandboxView, 'watcher'>>('GET', '/sandbox');
+    const { watcher } = await daemon.GET('/api/v1/sandbox');
     if (typeof watcher?.watch_dir !== 'string') return null;
     const { watch_dir, degraded } = watcher;
     return { watch_dir, degraded: typeof degraded === 'string' ? degraded : null };

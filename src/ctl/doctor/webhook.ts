@@ -4,11 +4,11 @@ import { request as httpsRequest } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
+import type { DaemonClient } from '../../client/daemon-client.ts';
+import { SandboxdError } from '../../client/error.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import type { DeliveryDetail } from '../../contract/deliveries.ts';
 import { newEventIds, signedEvent } from '../../webhook/signed-event.ts';
-import type { Client } from '../api/client.ts';
-import { EXIT, Failure, reason } from '../failure.ts';
+import { reason } from '../failure.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 
 const ANSWER_MS = 15_000;
@@ -63,16 +63,16 @@ function connected(socket: ReturnType<typeof connectTcp>, event: string, message
 }
 
 /** Asks the running daemon to deliver a test event; null if none is running. */
-export async function checkDelivery(client: Client): Promise<Finding[] | null> {
+export async function checkDelivery(daemon: DaemonClient): Promise<Finding[] | null> {
   const name = 'delivery';
   try {
-    const { state, attempts, event_id } = await client.call<DeliveryDetail>('POST', '/webhook/test');
+    const { state, attempts, event_id } = await daemon.POST('/api/v1/webhook/test');
     const last = attempts.at(-1);
     const answer = last ? (last.error_detail ?? last.status ?? last.error) : 'no attempt yet';
     if (state === 'delivered') return [ok(name, `${event_id} was delivered by the daemon: ${answer}`)];
     return [error(name, `${event_id} is ${state}: ${answer}`)];
   } catch (thrown) {
-    if (thrown instanceof Failure && thrown.exit_code === EXIT.unreachable) return null;
+    if (thrown instanceof SandboxdError && thrown.code === 'unreachable') return null;
     return [warning(name, (thrown as Error).message)];
   }
 }

@@ -1,9 +1,9 @@
-import { DaemonError } from '../api/client.ts';
+import { SandboxdError } from '../../client/error.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import { type AskAs, type AsUser, sandboxPath, sandboxStat } from './sandbox-files.ts';
 
-const WITHOUT_LIMIT = { silence_timeout_ms: 0 };
+const WITHOUT_LIMIT = { timeout_ms: 0 };
 
 /** Moves a path of the sandbox; into a directory that is there, as `mv` does. Contract section 4, `POST /files/move`. */
 export async function mv(
@@ -14,9 +14,8 @@ export async function mv(
 ): Promise<ExitCode> {
   const from = sandboxPath(source);
   const { path: to } = await insideIfDirectory(context, sandboxPath(destination), from, as);
-  const body = JSON.stringify({ source: from, destination: to, overwrite });
-  const headers = { 'content-type': 'application/json' };
-  await context.client.call('POST', '/files/move', { query: { ...as }, body, headers, ...WITHOUT_LIMIT });
+  const body = { source: from, destination: to, overwrite };
+  await context.sandbox.POST('/api/v1/files/move', { query: as, body, ...WITHOUT_LIMIT });
   return EXIT.ok;
 }
 
@@ -27,9 +26,9 @@ export async function rm(
   { recursive, force, ...as }: AsUser & { recursive: boolean; force: boolean },
 ): Promise<ExitCode> {
   for (const path of paths.map(sandboxPath)) {
-    const query = { path, recursive: String(recursive), ...as };
-    await context.client.call('DELETE', '/files', { query, ...WITHOUT_LIMIT }).catch((error) => {
-      if (!(force && error instanceof DaemonError && error.code === 'not_found')) throw error;
+    const query = { path, recursive, ...as };
+    await context.sandbox.DELETE('/api/v1/files', { query, ...WITHOUT_LIMIT }).catch((error: unknown) => {
+      if (!(force && error instanceof SandboxdError && error.code === 'not_found')) throw error;
     });
   }
   return EXIT.ok;
@@ -42,8 +41,8 @@ export async function mkdir(
   { parents, mode, ...as }: AsUser & { parents: boolean; mode?: string | undefined },
 ): Promise<ExitCode> {
   for (const path of paths.map(sandboxPath)) {
-    const query = { path, mkdir: 'true', recursive: String(parents), mode, ...as };
-    await context.client.call('POST', '/files', { query });
+    const query = { path, mkdir: true, recursive: parents, mode, ...as };
+    await context.sandbox.ask('POST', '/api/v1/files', { query });
   }
   return EXIT.ok;
 }

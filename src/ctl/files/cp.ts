@@ -135,11 +135,10 @@ async function within(
   if (!entry) throw new Failure(EXIT.failed, `:${from} is not there`);
   if (entry.type === 'dir') checkRecursive(`:${from}`, recursive);
   const { path: destination } = await insideIfDirectory(context, to, from, as);
-  await context.client.call('POST', '/files/copy', {
+  await context.sandbox.POST('/api/v1/files/copy', {
     query: { user },
-    body: JSON.stringify({ source: from, destination, overwrite: entry.type !== 'dir' }),
-    headers: { 'content-type': 'application/json' },
-    silence_timeout_ms: 0,
+    body: { source: from, destination, overwrite: entry.type !== 'dir' },
+    timeout_ms: 0,
     signal,
   });
 }

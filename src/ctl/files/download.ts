@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../../base/clock.ts';
+import type { Answer } from '../../client/connector.ts';
 import { ApiError } from '../../contract/errors.ts';
 import type { Loss } from '../../files/archive/tree-copy.ts';
 import { unpackArchive } from '../../files/archive/unpack.ts';
@@ -24,8 +24,6 @@ const NO_JOURNAL = {
     forget: async () => {},
   }),
 };
-/** The media type of files. */
-const BYTES = 'application/octet-stream';
 
 /**
  * Writes a file of the sandbox to a local path; a broken connection is taken up where it broke. A new
@@ -50,19 +48,19 @@ export async function downloadFile(
 
 /** Prints a file of the sandbox: its bytes, unless stdout is a terminal and it is not to be `is_raw`. */
 export async function printFile(
-  { client, out }: Context,
+  { sandbox, out }: Context,
   path: string,
   { user, ...interrupted }: AskAs,
   is_raw: boolean,
 ): Promise<void> {
-  const response = await client.stream('/files', { type: BYTES, query: { path, user }, ...interrupted });
+  const body = new Body(await askFile(sandbox, path, { user, ...interrupted }));
   const content = out.content(is_raw);
   try {
-    for await (const chunk of response) await content.write(chunk);
+    for await (const chunk of body) await content.write(chunk);
   } finally {
     await content.end();
   }
-  if (!response.complete) throw broken(path);
+  if (body.is_broken) throw broken(path);
 }
 
 /** Writes what is in a directory of the sandbox into a local one, which is made if it is missing; `preserve` as of `cp`. */
@@ -72,21 +70,20 @@ export async function downloadTree(
   to: string,
   { user, signal, preserve: is_trusted }: CopyAs & { preserve: boolean },
 ): Promise<ExitCode> {
-  const response = await context.client.stream('/files/archive', {
-    type: 'application/x-tar',
-    query: { path: from, exact: 'true', user },
+  const answer = await context.sandbox.ask('GET', '/api/v1/files/archive', {
+    query: { path: from, exact: true, user },
+    headers: { accept: 'application/x-tar' },
     signal,
   });
   const progress = new Progress(from, null, context.err, systemClock);
-  response.on('data', (chunk: Buffer) => progress.add(chunk.length)).pause();
+  const body = new Body(answer, progress);
   const own = new OwnPlaces([]);
   const losses = new Losses(`:${from}`);
   const copy = { is_trusted, onLoss: (loss: Loss) => losses.add(loss) };
   try {
-    const data = response.iterator({ destroyOnReturn: false });
-    await unpackArchive({ path: bytePath(to), data, copy, signal }, { own, journal: NO_JOURNAL });
+    await unpackArchive({ path: bytePath(to), data: body, copy, signal }, { own, journal: NO_JOURNAL });
   } catch (error) {
-    if (!response.complete) throw broken(from);
+    if (body.is_broken) throw broken(from);
     throw error instanceof ApiError ? new Failure(EXIT.failed, namedError(error, to)) : error;
   } finally {
     await progress.end();
@@ -102,29 +99,33 @@ function namedError({ message, details }: ApiError, to: string): string {
 
 /** Returns the number of bytes. */
 async function receive(
-  { client, err }: Context,
+  { sandbox, err }: Context,
   from: string,
   { user, signal }: CopyAs,
   file: Destination,
 ): Promise<number> {
-  const query = { path: from, user };
   let progress: Progress | null = null;
   let position = 0;
-  let etag: string | undefined;
+  let etag: string | null = null;
   for (let tries = 0; ; tries++) {
-    const resumed = position > 0 && etag ? { range: `bytes=${position}-`, 'if-range': etag } : {};
-    const response = await client.stream('/files', { type: BYTES, query, headers: resumed, signal });
-    if (response.statusCode !== 206) {
+    const resumed: Record<string, string> =
+      position > 0 && etag ? { range: `bytes=${position}-`, 'if-range': etag } : {};
+    const answer = await askFile(sandbox, from, { user, signal }, resumed);
+    if (answer.status !== 206) {
       if (position > 0 && !file.can_restart) throw broken(from);
       position = 0;
       await file.empty();
     }
-    etag = response.headers.etag;
-    const length = response.headers['content-length'];
-    progress ??= new Progress(from, length === undefined ? null : Number(length), err, systemClock);
+    etag = answer.headers.get('etag');
+    const length = answer.headers.get('content-length');
+    progress ??= new Progress(from, length === null ? null : Number(length), err, systemClock);
     const before = position;
-    position = await store(response, file, position, progress);
-    if (response.complete) break;
+    const body = new Body(answer, progress);
+    for await (const chunk of body) {
+      await file.write(chunk, position);
+      position += chunk.length;
+    }
+    if (!body.is_broken) break;
     signal.throwIfAborted();
     if (position > before) tries = 0;
     if (tries === TRIES_MAX || !etag) throw broken(from);
@@ -134,23 +135,40 @@ async function receive(
   return position;
 }
 
-/** Returns the position after the last byte that has arrived. */
-async function store(
-  response: IncomingMessage,
-  file: Destination,
-  start: number,
-  progress: Progress,
-): Promise<number> {
-  let position = start;
-  const chunks = response[Symbol.asyncIterator]();
-  for (;;) {
-    // Only the connection may break: a full disk here ends the command.
-    const next = await chunks.next().catch(() => null);
-    if (next === null || next.done) return position;
-    const chunk: Buffer = next.value;
-    await file.write(chunk, position);
-    position += chunk.length;
-    progress.add(chunk.length);
+function askFile(
+  sandbox: Context['sandbox'],
+  path: string,
+  { user, signal }: AskAs,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const call = { query: { path, user }, headers: { accept: 'application/octet-stream', ...headers }, signal };
+  return sandbox.ask('GET', '/api/v1/files', call);
+}
+
+/** The body of an answer up to its end, or to where it breaks off. Only the connection may break: a full disk here ends the command. */
+class Body {
+  is_broken = false;
+  readonly #answer: Answer;
+  readonly #progress: Progress | null;
+
+  constructor(answer: Answer, progress: Progress | null = null) {
+    this.#answer = answer;
+    this.#progress = progress;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
+    const pieces = this.#answer.pieces()[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const piece = await pieces.next().catch(() => null);
+        if (piece === null) this.is_broken = true;
+        if (piece === null || piece.done) return;
+        this.#progress?.add(piece.value.length);
+        yield piece.value as Buffer;
+      }
+    } finally {
+      await pieces.return?.();
+    }
   }
 }
 

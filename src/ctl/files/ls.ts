@@ -1,4 +1,4 @@
-import type { FileEntry } from '../../contract/files.ts';
+import type { FileEntry } from '../../client/files.ts';
 import { FILE_ROWS } from '../api/row-kinds.ts';
 import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { Context } from '../context.ts';

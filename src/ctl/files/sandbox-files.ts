@@ -1,5 +1,5 @@
-import type { FileEntry, FilePage } from '../../contract/files.ts';
-import { DaemonError } from '../api/client.ts';
+import { SandboxdError } from '../../client/error.ts';
+import type { FileEntry } from '../../client/files.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure } from '../failure.ts';
 
@@ -25,21 +25,21 @@ export function sandboxPath(text: string): string {
 
 /** What is at a path of the sandbox; null for nothing. */
 export async function sandboxStat(
-  { client }: Context,
+  { sandbox }: Context,
   path: string,
   { user, ...interrupted }: AskAs,
 ): Promise<FileEntry | null> {
   try {
-    return await client.call<FileEntry>('GET', '/files/stat', { query: { path, user }, ...interrupted });
+    return await sandbox.GET('/api/v1/files/stat', { query: { path, user }, ...interrupted });
   } catch (error) {
-    if (error instanceof DaemonError && error.code === 'not_found') return null;
+    if (error instanceof SandboxdError && error.code === 'not_found') return null;
     throw error;
   }
 }
 
 /** All entries of a directory of the sandbox, page by page. */
 export async function* sandboxEntries(
-  { client }: Context,
+  { sandbox }: Context,
   path: string,
   depth: number,
   as: AsUser,
@@ -47,7 +47,7 @@ export async function* sandboxEntries(
   let cursor: string | undefined;
   do {
     const query = { path, depth, cursor, ...as };
-    const page = await client.call<FilePage>('GET', '/files/list', { query });
+    const page = await sandbox.GET('/api/v1/files/list', { query });
     yield page.entries;
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);

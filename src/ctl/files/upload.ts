@@ -17,6 +17,7 @@ import { Losses } from './losses.ts';
 import { Progress } from './progress.ts';
 import type { CopyAs } from './sandbox-files.ts';
 
+const FILES = '/api/v1/files';
 const CHUNK_BYTES = 256 * 1024;
 
 /**
@@ -57,8 +58,8 @@ async function sendFile(
   const options = { autoClose: false, highWaterMark: CHUNK_BYTES };
   const data = file.createReadStream(length === null ? options : { ...options, start: 0, end: length - 1 });
   const query = { path: to, mode, user: as.user };
-  const request = length === null ? { query } : { query, headers: { 'content-length': length } };
-  await send(context, '/files', request, data, from, length, as);
+  const request = length === null ? { query } : { query, headers: { 'content-length': String(length) } };
+  await send(context, FILES, request, data, from, length, as);
   if (length !== null) await checkLength(file, from, length);
 }
 
@@ -69,7 +70,7 @@ export async function uploadPipe(context: Context, from: string, to: string, as:
   });
   // Unlike the reading of a file, this can be broken off while nothing comes.
   const data = new Socket({ fd, readable: true, writable: false });
-  await send(context, '/files', { query: { path: to, user: as.user } }, data, from, null, as);
+  await send(context, FILES, { query: { path: to, user: as.user } }, data, from, null, as);
 }
 
 /** Waits until somebody writes to it, or the signal aborts, which rejects. */
@@ -88,7 +89,7 @@ async function openedPipe(path: string, signal: AbortSignal): Promise<number> {
 
 /** Writes stdin to a path of the sandbox. */
 export async function uploadStream(context: Context, input: Readable, to: string, as: CopyAs): Promise<void> {
-  await send(context, '/files', { query: { path: to, user: as.user } }, input, 'stdin', null, as);
+  await send(context, FILES, { query: { path: to, user: as.user } }, input, 'stdin', null, as);
 }
 
 /**
@@ -105,15 +106,15 @@ export async function uploadTree(context: Context, from: string, to: string, as:
   const entries = await Pack.ofDirectory(directory, { own, signal: as.signal, copy });
   const archive = Readable.from(entries, { objectMode: false });
   const headers = { 'content-type': 'application/x-tar' };
-  const query = { path: to, exact: 'true', user: as.user };
-  await send(context, '/files/archive', { query, headers }, archive, from, null, as);
+  const query = { path: to, exact: true, user: as.user };
+  await send(context, `${FILES}/archive`, { query, headers }, archive, from, null, as);
   return losses.tell(context.err);
 }
 
 async function send(
-  { client, err }: Context,
+  { sandbox, err }: Context,
   path: string,
-  request: { query: Record<string, string | undefined>; headers?: Record<string, string | number> },
+  request: { query: Record<string, unknown>; headers?: Record<string, string> },
   data: Readable,
   name: string,
   total_bytes: number | null,
@@ -134,7 +135,7 @@ async function send(
   });
   data.once('error', (error) => counted.destroy(sourceFailure(name, error)));
   try {
-    await client.call('PUT', path, { ...request, body: data.pipe(counted), silence_timeout_ms: 0, signal });
+    await sandbox.ask('PUT', path, { ...request, body: data.pipe(counted), timeout_ms: 0, signal });
   } catch (error) {
     // What is not read to its end is closed all the same.
     data.destroy();

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { namedMessage } from '../api/named-error.ts';
 import type { Context } from '../context.ts';
@@ -17,42 +16,35 @@ interface WatchMessage {
 
 /** Prints the changes in directories of the sandbox until it is interrupted. Contract section 4, `GET /files/watch`. */
 export async function watch(
-  { client, out, err, json }: Context,
+  context: Context,
   paths: readonly string[],
   { recursive, ...as }: AsUser & { recursive: boolean },
   interrupted: AbortSignal,
 ): Promise<ExitCode> {
   const named = paths.map(sandboxPath);
-  const socket = await client.connect('/files/watch', { ...as });
-  interrupted.addEventListener('abort', () => socket.close());
-  let failure: Failure | null = null;
-  let printed = Promise.resolve();
-  socket.on('message', (data) => {
-    const text = String(data);
-    const message = messageIn(text);
-    failure ??= failureIn(message);
-    if (message === null || failure) return socket.close();
+  const { socket, texts } = await context.sandbox.connect('/api/v1/files/watch', { query: as });
+  const close = () => socket.close();
+  interrupted.addEventListener('abort', close);
+  if (interrupted.aborted) close();
+  try {
+    for (const path of named) socket.send(JSON.stringify({ action: 'subscribe', path, recursive }));
     // The daemon is told that this client is slow by what it does not read.
-    socket.pause();
-    printed = printed
-      .then(async () => {
-        if (json) await out.line(text);
-        else if (message.type === 'event') await out.line(eventText(message));
-        else if (message.type === 'subscribed') await err.line(`watching ${message.path}`);
-        else if (message.type === 'overflow') await err.line('too slow: the differences follow');
-      })
-      .finally(() => socket.resume())
-      .catch(() => socket.close());
-  });
-  const closed = once(socket, 'close');
-  for (const path of named) socket.send(JSON.stringify({ action: 'subscribe', path, recursive }));
-  socket.resume();
-  await closed;
-  await printed;
-  if (failure) throw failure;
-  if (!interrupted.aborted)
-    throw new Failure(EXIT.unreachable, `the connection to ${client.shown} has ended`);
-  return EXIT.ok;
+    for await (const text of texts) await print(context, text);
+  } finally {
+    close();
+  }
+  if (interrupted.aborted) return EXIT.ok;
+  throw new Failure(EXIT.unreachable, `the connection to ${context.shown} has ended`);
+}
+
+async function print({ out, err, json }: Context, text: string): Promise<void> {
+  const message = messageIn(text);
+  if (message === null) throw new Failure(EXIT.failed, 'the daemon sent an invalid message');
+  if (message.type === 'error') throw failureIn(message);
+  if (json) await out.line(text);
+  else if (message.type === 'event') await out.line(eventText(message));
+  else if (message.type === 'subscribed') await err.line(`watching ${message.path}`);
+  else if (message.type === 'overflow') await err.line('too slow: the differences follow');
 }
 
 function messageIn(text: string): WatchMessage | null {
@@ -64,10 +56,7 @@ function messageIn(text: string): WatchMessage | null {
   }
 }
 
-function failureIn(message: WatchMessage | null): Failure | null {
-  if (message === null) return new Failure(EXIT.failed, 'the daemon sent an invalid message');
-  if (message.type !== 'error') return null;
-  const { error } = message;
+function failureIn({ error }: WatchMessage): Failure {
   const text = error ? namedMessage(error, '') : 'unknown error';
   return new Failure(EXIT.failed, `${text} (${error?.code})`);
 }

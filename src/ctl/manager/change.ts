@@ -1,4 +1,5 @@
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { paths as ManagerPaths } from '../../client/openapi/manager-api.ts';
+import type { InitOf } from '../../client/routes.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode, Failure } from '../failure.ts';
 import { moment } from '../terminal/quantity.ts';
@@ -6,6 +7,11 @@ import { selectedSandbox } from './sandbox-id.ts';
 
 /** How long the manager may take for a change, in ms: it copies disks, and waits for deliveries. */
 export const CHANGE_TIMEOUT_MS = 5 * 60 * 1_000;
+
+const SANDBOX = '/api/v1/sandboxes/{sandbox_id}';
+
+/** What a copy has of its own. */
+type ForkConfig = NonNullable<InitOf<ManagerPaths, `${typeof SANDBOX}/fork`, 'post'>['body']>['config'];
 
 /** Pauses or resumes a sandbox, without `memory` ending its processes. Contract section 7, `POST /api/v1/sandboxes/{id}/pause`. */
 export async function setPaused(
@@ -16,11 +22,11 @@ export async function setPaused(
 ): Promise<ExitCode> {
   const id = await selectedSandbox(context, given);
   // A manager of before knows no such field.
-  const answer = await post<{ memory?: boolean }>(
-    context,
-    `/sandboxes/${id}/${verb}`,
-    memory ? {} : { memory },
-  );
+  const answer = await context.manager.POST(`/api/v1/sandboxes/{sandbox_id}/${verb}`, {
+    path: { sandbox_id: id },
+    body: memory ? {} : { memory },
+    timeout_ms: CHANGE_TIMEOUT_MS,
+  });
   const kept = answer.memory === false ? '; its processes have ended' : '';
   await print(context, answer, `${id} ${verb === 'pause' ? 'is paused' : 'is running'}${kept}`);
   return EXIT.ok;
@@ -30,10 +36,14 @@ export async function setPaused(
 export async function fork(
   context: ManagerContext,
   given: string | undefined,
-  config: { ttl?: number | undefined; hard_ttl?: number | undefined; webhook?: object | undefined },
+  config: ForkConfig,
 ): Promise<ExitCode> {
   const id = await selectedSandbox(context, given);
-  const answer = await post<{ sandbox: ManagedSandbox }>(context, `/sandboxes/${id}/fork`, { config });
+  const answer = await context.manager.POST('/api/v1/sandboxes/{sandbox_id}/fork', {
+    path: { sandbox_id: id },
+    body: { config },
+    timeout_ms: CHANGE_TIMEOUT_MS,
+  });
   await print(context, answer, answer.sandbox.id);
   return EXIT.ok;
 }
@@ -45,7 +55,11 @@ export async function refresh(
   duration?: number,
 ): Promise<ExitCode> {
   const id = await selectedSandbox(context, given);
-  const answer = await post<{ expires_at: string | null }>(context, `/sandboxes/${id}/refresh`, { duration });
+  const answer = await context.manager.POST('/api/v1/sandboxes/{sandbox_id}/refresh', {
+    path: { sandbox_id: id },
+    body: { duration },
+    timeout_ms: CHANGE_TIMEOUT_MS,
+  });
   const { expires_at } = answer;
   await print(
     context,
@@ -63,11 +77,11 @@ export async function deleteSandboxes(context: ManagerContext, given: readonly s
   const ids: string[] = [];
   // One that is unclear must not be found out about when others are gone.
   for (const each of given) ids.push(await selectedSandbox(context, each));
-  if (ids.length > 1) for (const id of ids) await context.client.call('GET', `/sandboxes/${id}`);
+  const { manager } = context;
+  if (ids.length > 1) for (const sandbox_id of ids) await manager.GET(SANDBOX, { path: { sandbox_id } });
   for (const id of ids) {
-    const answer = await context.client.call<object>('DELETE', `/sandboxes/${id}`, {
-      silence_timeout_ms: CHANGE_TIMEOUT_MS,
-    });
+    const call = { path: { sandbox_id: id }, timeout_ms: CHANGE_TIMEOUT_MS };
+    const answer: object = await manager.DELETE(SANDBOX, call);
     await print(context, { sandbox_id: id, ...answer }, `${id} is being deleted`);
   }
   return EXIT.ok;
@@ -77,14 +91,6 @@ export async function deleteSandboxes(context: ManagerContext, given: readonly s
 export function seconds(option: string, ms: number | undefined): number | undefined {
   if (ms === undefined || ms % 1_000 === 0) return ms === undefined ? undefined : ms / 1_000;
   throw new Failure(EXIT.usage, `${option} must be whole seconds`);
-}
-
-function post<Data>({ client }: ManagerContext, path: string, body: object = {}): Promise<Data> {
-  return client.call('POST', path, {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-    silence_timeout_ms: CHANGE_TIMEOUT_MS,
-  });
 }
 
 function print({ out, json }: ManagerContext, answer: object, text: string): Promise<void> {

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import type { Claim } from '../../client/manager-client.ts';
+import type { WebhookRetry } from '../../contract/deliveries.ts';
+import type { EventType } from '../../contract/events.ts';
 import type { SandboxNetworkMode } from '../../contract/network.ts';
-import type { ManagedStatus } from '../../contract/sandboxes.ts';
 import { readSecretFile } from '../api/secret-file.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';
@@ -13,9 +15,9 @@ export interface WebhookOptions {
   webhookSecretFile?: string | undefined;
   watchDir?: string | undefined;
   watchIgnore?: string[] | undefined;
-  webhookRetry?: string | undefined;
+  webhookRetry?: WebhookRetry | undefined;
   /** The kinds of events that are sent. */
-  event?: string[] | undefined;
+  event?: EventType[] | undefined;
 }
 
 /** What is claimed; durations are in ms, `cpu` in cores. What is undefined is left to the manager. */
@@ -35,29 +37,23 @@ export interface ClaimOptions extends WebhookOptions {
   idempotencyKey?: string | undefined;
 }
 
-/** What the manager answers a claim with. */
-interface Claimed {
-  sandbox_id: string;
-  status: ManagedStatus;
-}
-
 /** Claims a sandbox and prints its id. Contract section 7, `POST /api/v1/sandboxes`. */
-export async function claim({ client, out, json }: ManagerContext, options: ClaimOptions): Promise<ExitCode> {
+export async function claim(
+  { manager, out, json }: ManagerContext,
+  options: ClaimOptions,
+): Promise<ExitCode> {
   const { idempotencyKey } = options;
-  const claimed = await client.call<Claimed>('POST', '/sandboxes', {
-    headers: {
-      'content-type': 'application/json',
-      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-    },
-    body: JSON.stringify(claimBody(options)),
-    silence_timeout_ms: CHANGE_TIMEOUT_MS,
+  const claimed = await manager.POST('/api/v1/sandboxes', {
+    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+    body: claimBody(options),
+    timeout_ms: CHANGE_TIMEOUT_MS,
   });
   await out.line(json ? JSON.stringify(claimed) : claimed.sandbox_id);
   return EXIT.ok;
 }
 
 /** The body of the claim; its secret and the variables of `--env-from` are read from their files. */
-function claimBody(options: ClaimOptions) {
+function claimBody(options: ClaimOptions): Claim {
   const { template, metadata, autoResume: auto_resume, ttl, hardTtl, idleTtl, network } = options;
   const { memory, cpu, disk } = options;
   return {

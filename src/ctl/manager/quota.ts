@@ -1,5 +1,4 @@
 import type { QuotaStatus } from '../../contract/quotas.ts';
-import { pathSegment } from '../api/client.ts';
 import { QUOTA_ROWS } from '../api/row-kinds.ts';
 import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
@@ -10,11 +9,13 @@ import { table } from '../terminal/table.ts';
 
 /** Shows the team's quotas, or one of them. Contract section 7, "Quota status". */
 export async function quota(
-  { client, out, err, json }: ManagerContext,
+  { manager, out, err, json }: ManagerContext,
   dimension?: string,
 ): Promise<ExitCode> {
-  const path = dimension === undefined ? '' : `/${pathSegment(dimension)}`;
-  const answer = await client.call<QuotaStatus[] | QuotaStatus>('GET', `/quotas${path}`);
+  const answer =
+    dimension === undefined
+      ? await manager.GET('/api/v1/quotas')
+      : await manager.GET('/api/v1/quotas/{dimension}', { path: { dimension } });
   if (json) {
     await out.line(JSON.stringify(answer));
     return EXIT.ok;

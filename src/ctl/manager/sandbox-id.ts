@@ -1,5 +1,5 @@
+import type { ManagerClient } from '../../client/manager-client.ts';
 import { isSandboxId, type ManagedSandbox } from '../../contract/sandboxes.ts';
-import type { Client } from '../api/client.ts';
 import { SANDBOX_ROWS } from '../api/row-kinds.ts';
 import { soundRows } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
@@ -28,7 +28,7 @@ interface Found {
 }
 
 /** The full id of the sandbox that is meant; a usage error where none is. */
-export async function selectedSandbox(context: ManagerContext, given = context.sandbox): Promise<string> {
+export async function selectedSandbox(context: ManagerContext, given = context.sandbox_id): Promise<string> {
   if (given !== null) return fullSandboxId(context, given);
   throw new Failure(
     EXIT.usage,
@@ -40,12 +40,12 @@ export async function selectedSandbox(context: ManagerContext, given = context.s
  * The sandbox id that begins with a text; `sbx_` may be left out. A whole id is returned as it is. Lists the sandboxes on
  * stderr and throws `Failure` where several begin so; throws it where none does.
  */
-export async function fullSandboxId({ client, err }: ManagerContext, text: string): Promise<string> {
+export async function fullSandboxId({ manager, err }: ManagerContext, text: string): Promise<string> {
   if (isSandboxId(text)) return text;
   const [, digits] = BEGINNING.exec(text) ?? [];
   if (digits === undefined) throw new Failure(EXIT.usage, `${JSON.stringify(text)} is no sandbox id`);
   const beginning = PREFIX + digits;
-  const { sandboxes, has_more } = await sandboxesBeginning(client, beginning);
+  const { sandboxes, has_more } = await sandboxesBeginning(manager, beginning);
   const [only] = sandboxes;
   if (only === undefined) throw new Failure(EXIT.failed, `no sandbox id begins with ${beginning}`);
   if (sandboxes.length === 1 && !has_more) return only.id;
@@ -59,12 +59,12 @@ export async function fullSandboxId({ client, err }: ManagerContext, text: strin
  * The sandboxes whose ids begin with a text. Ids begin with their time and the list is newest first, so that it is halved
  * until a page shows them with their neighbours: few requests, however many sandboxes there are.
  */
-export async function sandboxesBeginning(client: Client, beginning: string): Promise<Found> {
+export async function sandboxesBeginning(manager: ManagerClient, beginning: string): Promise<Found> {
   const keyOf = (each: ManagedSandbox | null) => String(each?.id ?? '').slice(0, beginning.length);
   let offset = 0;
   let [from, to] = [0, Number.POSITIVE_INFINITY];
   for (let requests = 0; requests < REQUESTS_MAX; requests++) {
-    const { sandboxes: page, count } = await sandboxPage(client, offset);
+    const { sandboxes: page, count } = await sandboxPage(manager, offset);
     const named = page.filter((each) => typeof each?.id === 'string');
     const [first, last] = [named[0], named.at(-1)];
     to = Math.min(to, count);
@@ -88,6 +88,6 @@ export async function sandboxesBeginning(client: Client, beginning: string): Pro
 }
 
 /** A page of the team's sandboxes, newest first. */
-async function sandboxPage(client: Client, offset: number): Promise<ListedSandboxes> {
-  return client.call<ListedSandboxes>('GET', '/sandboxes', { query: { limit: PAGE, offset } });
+async function sandboxPage(manager: ManagerClient, offset: number): Promise<ListedSandboxes> {
+  return manager.GET('/api/v1/sandboxes', { query: { limit: PAGE, offset } });
 }

@@ -39,14 +39,14 @@ export async function printSandboxes(
 }
 
 /** Up to `limit` sandboxes, over several pages where necessary. */
-async function pageOf({ client }: ManagerContext, options: SandboxListOptions): Promise<ListedSandboxes> {
+async function pageOf({ manager }: ManagerContext, options: SandboxListOptions): Promise<ListedSandboxes> {
   const sandboxes: ManagedSandbox[] = [];
   const known = new Set<string>();
   let offset = 0;
   for (;;) {
     const limit = Math.min(options.limit - sandboxes.length, PAGE_MAX);
     const { status, template: template_id, metadata } = options;
-    const page: ListedSandboxes = await client.call('GET', '/sandboxes', {
+    const page: ListedSandboxes = await manager.GET('/api/v1/sandboxes', {
       query: { status, template_id, metadata, limit, offset },
     });
     // What is claimed meanwhile moves the rest to later pages.

@@ -10,8 +10,8 @@ import { metadataText, STATUS_STYLES } from './sandbox-table.ts';
 /** Shows one sandbox; the beginning of its id is enough. Contract section 7, `GET /api/v1/sandboxes/{id}`. */
 export async function showSandbox(context: ManagerContext, given?: string): Promise<ExitCode> {
   const id = await selectedSandbox(context, given);
-  const path = `/sandboxes/${id}?include_deleted=true`;
-  await printSandbox(context, await context.client.call<ManagedSandbox>('GET', path));
+  const call = { path: { sandbox_id: id }, query: { include_deleted: true } };
+  await printSandbox(context, await context.manager.GET('/api/v1/sandboxes/{sandbox_id}', call));
   return EXIT.ok;
 }
 

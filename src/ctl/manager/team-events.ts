@@ -1,7 +1,6 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { type ReconnectingReader, readToEnd } from '../api/reconnecting.ts';
+import { following, unlessInterrupted } from '../api/following.ts';
 import { FEED_ROWS } from '../api/row-kinds.ts';
-import { untilBroken } from '../api/server-sent-events.ts';
 import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
@@ -24,7 +23,7 @@ export async function teamEvents(context: ManagerContext, cursor?: string): Prom
   let exit_code: ExitCode = EXIT.ok;
   for (;;) {
     const query = { cursor: position, limit: LIST_LIMIT_MAX };
-    const page: FeedPage = await context.client.call('GET', '/events', { query });
+    const page: FeedPage = await context.manager.GET('/api/v1/events', { query });
     const { rows, left_out } = await soundRows<{ body: string }>(page.events, FEED_ROWS);
     for (const { body } of rows) await print(context, body);
     if (left_out.length > 0) exit_code = await tellLeftOut(context.err, left_out);
@@ -45,38 +44,11 @@ export async function followTeamEvents(
   interrupted: AbortSignal,
   cursor?: string,
 ): Promise<ExitCode> {
-  const reader = new FeedReader(context, cursor);
-  await readToEnd(reader, interrupted, () => context.err.line('connection lost; retrying'));
+  const options = following(interrupted, () => context.err.line('connection lost; retrying'));
+  await unlessInterrupted(interrupted, async () => {
+    for await (const { body } of context.manager.events({ ...options, cursor })) await print(context, body);
+  });
   return EXIT.ok;
-}
-
-/** Reads the feed over as many connections as necessary; it has no end. */
-class FeedReader implements ReconnectingReader<never> {
-  connected = false;
-  readonly #context: ManagerContext;
-  #position: string | undefined;
-
-  constructor(context: ManagerContext, cursor: string | undefined) {
-    this.#context = context;
-    this.#position = cursor;
-  }
-
-  async read(signal: AbortSignal): Promise<'lost'> {
-    const type = 'text/event-stream';
-    const last = this.#position === undefined ? {} : { 'last-event-id': this.#position };
-    const headers = { accept: type, ...last };
-    const body = await this.#context.client.stream('/events', { type, headers, signal });
-    this.connected = true;
-    try {
-      for await (const { id, data } of untilBroken(body)) {
-        await print(this.#context, data);
-        this.#position = id;
-      }
-      return 'lost';
-    } finally {
-      body.destroy();
-    }
-  }
 }
 
 function print({ out, json }: ManagerContext, body: string): Promise<void> {

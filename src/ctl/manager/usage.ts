@@ -31,12 +31,12 @@ export async function usage(context: ManagerContext, options: UsageOptions): Pro
 }
 
 /** Up to `limit` windows, over several pages where necessary. */
-async function pageOf({ client }: ManagerContext, options: UsageOptions): Promise<UsagePage> {
+async function pageOf({ manager }: ManagerContext, options: UsageOptions): Promise<UsagePage> {
   const windows: UsageWindow[] = [];
   let cursor = options.cursor;
   for (;;) {
     const limit = Math.min(options.limit - windows.length, LIST_LIMIT_MAX);
-    const page: UsagePage = await client.call('GET', '/usage/windows', {
+    const page: UsagePage = await manager.GET('/api/v1/usage/windows', {
       query: { cursor, limit, window_type: options.type },
     });
     const { next_cursor } = page;

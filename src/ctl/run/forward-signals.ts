@@ -1,4 +1,4 @@
-import { DaemonError } from '../api/client.ts';
+import { SandboxdError } from '../../client/error.ts';
 import type { Context } from '../context.ts';
 import { requestSignal } from '../signal.ts';
 
@@ -37,7 +37,7 @@ export class SignalForwarding {
     }
     requestSignal(this.#context, this.#process_id, name).catch((error: unknown) => {
       // A conflict means that the process has ended, which its exit event reports.
-      if (!(error instanceof DaemonError && error.code === 'conflict')) this.#failure.abort(error);
+      if (!(error instanceof SandboxdError && error.code === 'conflict')) this.#failure.abort(error);
     });
   };
 }

@@ -1,13 +1,14 @@
 import { fstatSync } from 'node:fs';
-import type { ProcessView } from '../../contract/processes.ts';
+import type { SandboxdError } from '../../client/error.ts';
+import type { Process } from '../../client/streams/process.ts';
 import type { ProcessRequest } from '../../contract/schema/process-request.ts';
-import { DaemonError } from '../api/client.ts';
-import { followBytes } from '../api/follow-bytes.ts';
-import { followOutput } from '../api/follow-output.ts';
+import { following, unlessInterrupted } from '../api/following.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure, RUN_FAILED } from '../failure.ts';
+import { followOutput, tellLost } from '../logs.ts';
 import { requestSignal } from '../signal.ts';
 import { OutputClosed } from '../terminal/output.ts';
+import { OutputSink } from '../terminal/output-sink.ts';
 import { duration } from '../terminal/quantity.ts';
 import { attach, type Keyboard, terminalSize } from './attach.ts';
 import { SignalForwarding } from './forward-signals.ts';
@@ -44,20 +45,16 @@ export async function runProcess(context: Context, options: RunOptions): Promise
   }
 }
 
-function timeoutText({ process_id }: ProcessView, timeout_ms = 0): string {
+function timeoutText({ process_id }: Process, timeout_ms = 0): string {
   return `sandboxctl: ${process_id} was ended: it ran longer than ${duration(timeout_ms)} (--timeout)`;
 }
 
-function start({ client }: Context, { request, interactive, terminal, screen }: RunOptions) {
+function start({ sandbox }: Context, { request, interactive, terminal, screen }: RunOptions) {
   const body: ProcessRequest = {
     ...request,
     ...(terminal ? { pty: terminalSize(screen) } : { stdin: interactive ? 'pipe' : 'ignore' }),
   };
-  return client.call<ProcessView>('POST', '/processes', {
-    query: { lossless: 'true' },
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+  return sandbox.POST('/api/v1/processes', { query: { lossless: true }, body });
 }
 
 async function connect(
@@ -65,7 +62,7 @@ async function connect(
   process_id: string,
   { interactive, terminal, stdin, screen }: RunOptions,
   failed: AbortSignal,
-): Promise<ProcessView | null> {
+): Promise<Process | null> {
   const ended = new AbortController();
   try {
     if (terminal) {
@@ -86,8 +83,14 @@ async function connect(
 }
 
 /** Where the order of stdout and stderr is seen, both come over one connection, in the order in which they were read. */
-function follow(context: Context, process_id: string, stop: AbortSignal): Promise<ProcessView | null> {
-  if (!context.json && !isSamePlace()) return followBytes(context, process_id, stop);
+function follow(context: Context, process_id: string, stop: AbortSignal): Promise<Process | null> {
+  if (!context.json && !isSamePlace()) {
+    const sink = new OutputSink(context, true);
+    const options = { lossless: true, ...following(stop, () => tellLost(context)) };
+    return unlessInterrupted(stop, () =>
+      context.sandbox.readOutput(process_id, (event) => sink.take(event), options),
+    );
+  }
   return followOutput(
     context,
     process_id,
@@ -101,7 +104,8 @@ function follow(context: Context, process_id: string, stop: AbortSignal): Promis
  * 125 for everything else, as of `docker run`. Contract section 4, "`sandboxctl`".
  */
 export function runExitCode(failure: Failure): number {
-  const code = failure instanceof DaemonError ? failure.details?.exit_code : undefined;
+  const { details } = (failure.cause ?? {}) as Partial<SandboxdError>;
+  const code = (details as { exit_code?: unknown } | null | undefined)?.exit_code;
   return code === 126 || code === 127 ? code : RUN_FAILED;
 }
 

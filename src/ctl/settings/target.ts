@@ -1,7 +1,6 @@
 import { DEFAULT_STATE_DIR } from '../../contract/defaults.ts';
 import {
   type Address,
-  API_PATH,
   type ConnectionOptions,
   checkedToken,
   findDaemon,
@@ -102,7 +101,7 @@ async function managerTarget(text: string, layers: Settings[], env: Environment)
       'the URL of a manager must be http://… or https://…, without credentials and query',
     );
   }
-  const address: Address = { shown: url.origin, url, socket_path: null, of: 'manager', api_path: API_PATH };
+  const address: Address = { shown: url.origin, url, socket_path: null, of: 'manager' };
   const token = tokenIn(layers, env) ?? tokenIn([await profileOfManager(url, env)], env);
   if (token === null) {
     throw new Failure(

@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import { serverEvents } from '../../../src/client/streams/server-events.ts';
+import { NodeAnswer } from '../../../src/ctl/api/node-answer.ts';
 import type { Daemon } from './daemon.ts';
 import { nowMs } from './numbers.ts';
 import type { Following } from './output-client.ts';
@@ -69,7 +70,7 @@ export class ProcessClient {
   }
 
   async #read(stream: IncomingMessage): Promise<void> {
-    for await (const { event, data } of serverSentEvents(stream)) {
+    for await (const { event, data } of serverEvents(new NodeAnswer(stream, undefined))) {
       const { process_id } = JSON.parse(data).payload;
       this.#told.push({ event_type: event, process_id, told_ms: nowMs() });
       this.#wake.resolve();

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer as createRaw } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Client } from '../../../src/ctl/api/client.ts';
+import type { ServerLink } from '../../../src/ctl/api/server-link.ts';
 import { passRequest } from '../../../src/ctl/console/pass.ts';
 
 /** What a console answers where its daemon answers `head`. */
@@ -19,7 +19,7 @@ async function answerTo(head: string): Promise<IncomingMessage> {
     return answer;
   };
   const server = createServer((request, response) => {
-    void passRequest({ ask } as unknown as Client, '/files', request, response);
+    void passRequest({ ask } as unknown as ServerLink, '/files', request, response);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

@@ -22,7 +22,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { beforeEach, expect, it, vi } from 'vitest';
-import { Client } from '../../../src/ctl/api/client.ts';
+import { daemonAt } from '../../../src/ctl/api/clients.ts';
 import { findDaemon } from '../../../src/ctl/api/config.ts';
 import { cp } from '../../../src/ctl/files/cp.ts';
 import { Output } from '../../../src/ctl/terminal/output.ts';
@@ -52,7 +52,8 @@ async function copyTree(
   const err = new PassThrough();
   const { address, token } = findDaemon({}, env);
   const context = {
-    client: new Client(address, token),
+    sandbox: daemonAt(address, token).daemon.sandbox,
+    shown: address.shown,
     out: new Output(new PassThrough().resume()),
     err: new Output(err),
     json: false,

@@ -23,7 +23,7 @@ import { basename, join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { beforeEach, expect, it, vi } from 'vitest';
-import { Client } from '../../../src/ctl/api/client.ts';
+import { daemonAt } from '../../../src/ctl/api/clients.ts';
 import { findDaemon } from '../../../src/ctl/api/config.ts';
 import { cp } from '../../../src/ctl/files/cp.ts';
 import { Output } from '../../../src/ctl/terminal/output.ts';
@@ -58,7 +58,8 @@ async function copy(
   const out = new PassThrough();
   const { address, token } = findDaemon({}, connected);
   const context = {
-    client: new Client(address, token),
+    sandbox: daemonAt(address, token).daemon.sandbox,
+    shown: address.shown,
     out: new Output(out),
     err: new Output(new PassThrough().resume()),
     json: false,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newId } from '../../../src/base/ids.ts';
-import { Client } from '../../../src/ctl/api/client.ts';
+import { managerAt } from '../../../src/ctl/api/clients.ts';
 import { fullSandboxId } from '../../../src/ctl/manager/sandbox-id.ts';
 import { findTarget } from '../../../src/ctl/settings/target.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
@@ -18,15 +18,15 @@ const START_MS = Date.UTC(2026, 0, 1);
 async function resolver(env: NodeJS.ProcessEnv) {
   const { address, token } = await findTarget({}, env, true);
   let requests = 0;
-  const client = new Client(address, token);
-  const call = client.call.bind(client);
-  client.call = (...request) => {
+  const manager = managerAt(address, token);
+  const ask = manager.ask.bind(manager);
+  manager.ask = (...request) => {
     requests += 1;
-    return call(...request);
+    return ask(...request);
   };
   const { out } = pipe();
   const err = pipe();
-  const context = { client, out, err: err.out, json: false, sandbox: null };
+  const context = { manager, out, err: err.out, json: false, sandbox_id: null };
   return {
     resolve: (text: string) => fullSandboxId(context, text),
     listed: err.text,

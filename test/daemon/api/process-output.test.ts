@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { SandboxdError } from '../../../src/client/error.ts';
+import { serverEvents } from '../../../src/client/streams/server-events.ts';
 import type { ServerSentEvent } from '../../../src/contract/server-sent-events.ts';
-import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
+import { NodeAnswer } from '../../../src/ctl/api/node-answer.ts';
 import { Supervisor } from '../../../src/process/supervisor.ts';
 import { LocalDaemon } from '../../support/daemon/local-daemon.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -25,7 +27,9 @@ function open(process_id: string, query = '', headers: Record<string, string> = 
     const url = `${daemon.url}/processes/${process_id}/output${query}`;
     const sent = request(url, { headers: { ...daemon.authorization, ...headers }, agent: false });
     sent.on('error', reject).end();
-    sent.on('response', (body) => resolve({ sent, body, events: serverSentEvents(body) }));
+    sent.on('response', (body) =>
+      resolve({ sent, body, events: serverEvents(new NodeAnswer(body, undefined)) }),
+    );
   });
 }
 
@@ -221,7 +225,7 @@ describe('GET /processes/{id}/output as server-sent events', () => {
           progress = Promise.withResolvers();
         }
       } catch (error) {
-        if (!/abort|Premature/.test(String(error))) throw error;
+        if ((error as SandboxdError).code !== 'unreachable') throw error;
       }
       return [id, false];
     }

@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Answer } from '../../../src/client/connector.ts';
+import { serverEvents } from '../../../src/client/streams/server-events.ts';
 import type { ServerSentEvent } from '../../../src/contract/server-sent-events.ts';
-import { serverSentEvents } from '../../../src/ctl/api/server-sent-events.ts';
 
 async function parse(chunks: Iterable<Uint8Array>): Promise<ServerSentEvent[]> {
   const events: ServerSentEvent[] = [];
-  for await (const event of serverSentEvents(asynchronous(chunks))) events.push(event);
+  const answer = { status: 200, pieces: () => asynchronous(chunks) } as unknown as Answer;
+  for await (const event of serverEvents(answer)) events.push(event);
   return events;
 }
 
