@@ -1,12 +1,17 @@
 import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { build, type OutputChunk, type Plugin } from 'rolldown';
 import { NO_SIGUSR1, NODE_FLAGS } from '../src/base/engine/flags.ts';
+import { EVENT_MODULES } from './event-modules.ts';
 import { ascii } from './image/ascii.ts';
 import { deferredModules } from './image/deferred.ts';
 import { licenceText, packagesOf } from './image/licences.ts';
 import { withoutOptionals } from './image/optionals.ts';
 import { COMPILERS, nativeProgram } from './native/compile.ts';
 import { glibcCheck } from './old-glibc.ts';
+
+const SOURCES = fileURLToPath(new URL('../src', import.meta.url));
 
 /** The programs that users run, bundled into `dist/`. Packages with native code stay outside the bundles. */
 const PROGRAMS = ['sandboxd', 'sandboxctl', 'sandbox-manager'];
@@ -58,13 +63,12 @@ const LIBRARIES: {
   { input: { signature: 'src/webhook/signature.ts' }, formats: ['esm', 'cjs'], platform: 'node' },
 ];
 
-/** Puts the schemas of events into their bundle as they are, without the library that they are written with. */
-const inlineSchemas: Plugin = {
-  name: 'inline-schemas',
-  async load(id) {
-    if (!id.endsWith('/src/receiver/event-schemas.ts')) return null;
-    const { EVENT_SCHEMAS } = (await import(id)) as { EVENT_SCHEMAS: object };
-    return { code: `export const EVENT_SCHEMAS = ${JSON.stringify(EVENT_SCHEMAS)};`, moduleType: 'js' };
+/** Puts the kinds and schemas of events into their bundle as they are. */
+const eventModules: Plugin = {
+  name: 'event-modules',
+  load(id) {
+    const code = EVENT_MODULES[relative(SOURCES, id)];
+    return code === undefined ? null : { code, moduleType: 'ts' };
   },
 };
 
@@ -97,7 +101,7 @@ for (const { input, formats, platform } of LIBRARIES) {
     const entryFileNames = `[name].${format === 'esm' ? 'mjs' : 'cjs'}`;
     const output = { dir: 'dist', format, entryFileNames, cleanDir: false };
     modules.push(
-      ...modulesOf(await build({ input, platform, plugins: [inlineSchemas], logLevel: 'warn', output })),
+      ...modulesOf(await build({ input, platform, plugins: [eventModules], logLevel: 'warn', output })),
     );
   }
 }

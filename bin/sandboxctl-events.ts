@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander';
 import { LIST_LIMIT } from '../src/contract/defaults.ts';
+import { EVENT_TYPES, type EventType } from '../src/contract/events.ts';
 import {
   DELIVERY_STATES,
   FINAL_STATES,
   type FinalState,
   UNDELIVERED_STATES,
   type UndeliveredState,
-} from '../src/contract/deliveries.ts';
-import { EVENT_TYPES, type EventType } from '../src/contract/events.ts';
+} from '../src/contract/words.ts';
 import { readSecretFile } from '../src/ctl/api/secret-file.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { deliveries, watchDeliveries } from '../src/ctl/deliveries.ts';

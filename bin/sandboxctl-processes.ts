@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
-import { OUTPUT_STREAMS } from '../src/contract/processes.ts';
-import type { ProcessRequest } from '../src/contract/schema/process-request.ts';
+import type { ProcessRequest } from '../src/contract/processes.ts';
+import { OUTPUT_STREAMS } from '../src/contract/words.ts';
 import { interruption } from '../src/ctl/command.ts';
 import { logs } from '../src/ctl/logs.ts';
 import { withProcess } from '../src/ctl/process-id.ts';

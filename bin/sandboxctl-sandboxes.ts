@@ -1,11 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { LIST_LIMIT } from '../src/contract/defaults.ts';
-import { WEBHOOK_RETRIES } from '../src/contract/deliveries.ts';
 import { EVENT_TYPES } from '../src/contract/events.ts';
 import { SANDBOX_NETWORK_MODES } from '../src/contract/network.ts';
-import { DIMENSIONS } from '../src/contract/quotas.ts';
-import { MANAGED_STATUSES } from '../src/contract/sandboxes.ts';
-import { WINDOW_TYPES } from '../src/contract/usage.ts';
+import { DIMENSIONS, MANAGED_STATUSES, WEBHOOK_RETRIES, WINDOW_TYPES } from '../src/contract/words.ts';
 import type { ClaimOptions, WebhookOptions } from '../src/ctl/manager/claim.ts';
 import type { SandboxListOptions } from '../src/ctl/manager/sandbox-list.ts';
 import type { UsageOptions } from '../src/ctl/manager/usage.ts';

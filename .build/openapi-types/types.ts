@@ -22,14 +22,12 @@ interface Declaration {
   name?: { text: string };
 }
 
-const HEADER = '// Made from the OpenAPI document by `npm run published`. Do not edit.\n\n';
-
 /**
  * The types of the routes of an OpenAPI document, as a module: parameters, bodies, and the answers of successes. Errors
  * have one shape, which the client throws.
  */
 export async function typesOf(document: object): Promise<string> {
-  const { paths, components, ...rest } = structuredClone(document) as Document;
+  const { paths, components, ...rest } = JSON.parse(JSON.stringify(document)) as Document;
   const called = Object.entries(paths).flatMap(([path, operations]) => {
     const kept = Object.entries(operations).filter(([, operation]) => isCalled(path, operation));
     const item = Object.fromEntries(kept.map(([method, operation]) => [method, withoutErrors(operation)]));
@@ -42,7 +40,7 @@ export async function typesOf(document: object): Promise<string> {
   const kept = nodes.filter((node) =>
     /^(paths|operations|components)$/.test((node as Declaration).name?.text ?? ''),
   );
-  return HEADER + withoutNothing(astToString(kept));
+  return withoutNothing(astToString(kept));
 }
 
 /** The types of named schemas, as a module. */
@@ -51,7 +49,7 @@ export async function schemaTypesOf(schemas: Readonly<Record<string, object>>): 
   const document = { openapi: '3.1.0', info, paths: {}, components: { schemas } };
   const nodes = await openapiTS(document as unknown as OpenAPI3, { defaultNonNullable: false });
   const kept = nodes.filter((node) => (node as Declaration).name?.text === 'components');
-  return HEADER.replace('document', 'schemas') + withoutNothing(astToString(kept));
+  return withoutNothing(astToString(kept));
 }
 
 /** Copies the named schemas that `part` refers to, and those that they refer to. */

@@ -1,3 +1,4 @@
+import { SANDBOX_PAGE_MAX } from '../contract/limits.ts';
 import { type ClientOptions, HttpClient } from './http-client.ts';
 import { ClaimedSandbox, ManagedSandbox } from './managed-sandbox.ts';
 import type { paths } from './openapi/manager-api.ts';
@@ -36,8 +37,6 @@ export interface FollowOptions
   from_oldest?: boolean;
 }
 
-const SANDBOXES_IN_A_PAGE = 200;
-
 /** A client of `sandbox-manager`. Contract section 7. */
 export class ManagerClient extends HttpClient<paths> {
   /** Streams, files and pages of one sandbox, through the manager. */
@@ -60,7 +59,7 @@ export class ManagerClient extends HttpClient<paths> {
   ): AsyncGenerator<SandboxRecord, void> {
     for (let offset = 0; ; ) {
       const page = await this.GET('/api/v1/sandboxes', {
-        query: { limit: SANDBOXES_IN_A_PAGE, ...query, offset },
+        query: { limit: SANDBOX_PAGE_MAX, ...query, offset },
       });
       yield* page.sandboxes;
       offset += page.sandboxes.length;

@@ -344,3 +344,9 @@ export const TRANSFER_RATE_MIN_BYTES = MIB;
 
 /** Time for an answer of the rate authority, in ms; then it counts as unreachable. It is part of every request. */
 export const RATE_TIMEOUT_MS = 100;
+
+/** The bound on a sandbox's disk, in MiB, where neither its claim nor the size of the node's disk sets another. */
+export const DISK_DEFAULT_MIB = 10 * 1024;
+
+/** The path by which agents publish: known before the routes are loaded. */
+export const PUBLISH_PATH = '/api/v1/webhook/publish';

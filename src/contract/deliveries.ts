@@ -1,87 +1,149 @@
-/** Records and their deliveries as both APIs show them. Contract section 3, and section 4, "Deliveries". */
+import { type Static, Type } from 'typebox';
+import { ERROR_DETAIL_MAX_CHARACTERS, LIST_LIMIT, LIST_LIMIT_MAX } from './defaults.ts';
+import { EVENT_TYPES } from './events.ts';
+import { closedObject, namedObject, OptionalTime, orNull, pageLimit, Text, Time, Whole } from './field.ts';
+import {
+  ATTEMPT_ERRORS,
+  DELIVERY_STATES,
+  type DeliveryState,
+  ENDPOINT_HEALTHS,
+  FINAL_STATES,
+  UNDELIVERED_STATES,
+} from './words.ts';
 
-/** The states of a record. `pending` includes one that is being retried; `foreign` was left by another sandbox. */
-export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'expired', 'foreign'] as const;
+/** Records and their deliveries, as both programs show them. Contract section 3; section 4, "Deliveries"; section 7, "Sandboxes". */
 
-/** One of `DELIVERY_STATES`. */
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
+const StateWord = Type.Enum(DELIVERY_STATES, { title: 'DeliveryState' });
+const Kind = Type.Enum(EVENT_TYPES, { title: 'EventType' });
 
-/** The states of a record that is no longer attempted, in which it can be replayed. */
-export const FINAL_STATES = ['failed', 'expired', 'delivered'] as const satisfies DeliveryState[];
+const query = {
+  state: Type.Optional(StateWord),
+  event_type: Type.Optional(Kind),
+  limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
+  cursor: Type.Optional(
+    Type.String({ pattern: '^[1-9][0-9]{0,14}$', description: 'the next_cursor of the previous page' }),
+  ),
+};
 
-/** One of `FINAL_STATES`. */
-export type FinalState = (typeof FINAL_STATES)[number];
+/** The query of a list of deliveries. */
+export const DeliveryQuery = closedObject(query);
 
-/** The states of a record that was not delivered and is no longer attempted: those that make room in a full outbox. */
-export const UNDELIVERED_STATES = ['failed', 'expired'] as const satisfies FinalState[];
+/** The same of a team's, which are of many sandboxes and endpoints. */
+export const TeamDeliveryQuery = closedObject({
+  ...query,
+  sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256, pattern: '^[!-~]+$' })),
+  endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: "a webhook's URL" })),
+});
 
-/** One of `UNDELIVERED_STATES`. */
-export type UndeliveredState = (typeof UNDELIVERED_STATES)[number];
+/** The query of a replay of all records in a state. */
+export const ReplayQuery = closedObject({ state: Type.Enum(FINAL_STATES, { title: 'FinalState' }) });
 
-/** Why an attempt got no response head; `blocked` is an address that the address guard refuses. */
-export const ATTEMPT_ERRORS = ['dns', 'connect', 'tls', 'timeout', 'reset', 'protocol', 'blocked'] as const;
+/** The query that discards all records in a state. */
+export const DiscardQuery = closedObject({
+  state: Type.Enum(UNDELIVERED_STATES, { title: 'UndeliveredState' }),
+});
 
-/** One of `ATTEMPT_ERRORS`. */
-export type AttemptError = (typeof ATTEMPT_ERRORS)[number];
+/** Null where no response head arrived. */
+const OptionalStatus = orNull(Type.Integer());
+/** Null where a response head arrived. */
+const OptionalError = orNull(Type.Enum(ATTEMPT_ERRORS, { title: 'AttemptError' }));
+/** Null for a success. */
+const OptionalDetail = orNull(
+  Type.String({ maxLength: ERROR_DETAIL_MAX_CHARACTERS, description: 'why the attempt failed, in one line' }),
+);
 
-/**
- * Which refused attempts are made again: `transient`, 408, 425, 429 and 5xx; `any`, every status that is no 2xx, except 410.
- * What got no answer is tried again with both. Contract section 3, "Success, retry, terminal".
- */
-export const WEBHOOK_RETRIES = ['transient', 'any'] as const;
+const View = namedObject('Delivery', {
+  event_id: Text,
+  event_type: Kind,
+  // Null for a record of the manager's own.
+  sequence: orNull(Type.Integer()),
+  state: StateWord,
+  created_at: Time,
+  finished_at: OptionalTime,
+  next_attempt_at: OptionalTime,
+  attempt_count: Type.Integer(),
+  // Of its latest attempt; all three are null before the first.
+  last_status: OptionalStatus,
+  last_error: OptionalError,
+  last_error_detail: OptionalDetail,
+});
+/** A record in a list of deliveries. */
+export type DeliveryView = Static<typeof View>;
 
-/** One of `WEBHOOK_RETRIES`. */
-export type WebhookRetry = (typeof WEBHOOK_RETRIES)[number];
+const Attempt = namedObject('DeliveryAttempt', {
+  // From 1.
+  attempt: Type.Integer(),
+  started_at: Time,
+  duration_ms: Type.Integer(),
+  status: OptionalStatus,
+  error: OptionalError,
+  error_detail: OptionalDetail,
+  next_attempt_at: OptionalTime,
+  // At most 1 KiB.
+  response_body: orNull(Text),
+});
+export type AttemptView = Static<typeof Attempt>;
 
-/**
- * One attempt. `attempt` counts from 1; times are RFC 3339 UTC with milliseconds. `status` is null where no response
- * head arrived, `error` where one did. `error_detail` is one line, of at most 256 characters, that says why it failed;
- * null for a success. `response_body` holds at most 1 KiB.
- */
-export interface AttemptView {
-  attempt: number;
-  started_at: string;
-  duration_ms: number;
-  status: number | null;
-  error: AttemptError | null;
-  error_detail: string | null;
-  next_attempt_at: string | null;
-  response_body: string | null;
-}
+const Detail = {
+  ...View.properties,
+  body: Text,
+  headers: Type.Record(Text, Text),
+  // Oldest first.
+  attempts: Type.Array(Attempt),
+};
 
-/**
- * A record in a list of deliveries. Times are RFC 3339 UTC with milliseconds, or null where they are not set.
- * `last_status`, `last_error` and `last_error_detail` are those of its latest attempt, all null before the first.
- */
-export interface DeliveryView {
-  event_id: string;
-  event_type: string;
-  sequence: number | null;
-  state: DeliveryState;
-  created_at: string;
-  finished_at: string | null;
-  next_attempt_at: string | null;
-  attempt_count: number;
-  last_status: number | null;
-  last_error: AttemptError | null;
-  last_error_detail: string | null;
-}
+const of_sandbox = { sandbox_id: Text };
+const pageOf = <Entry extends Type.TSchema>(entry: Entry, title: string) =>
+  namedObject(title, { deliveries: Type.Array(entry), next_cursor: orNull(Text) });
 
-/** One record with its exact body, its static headers and every attempt, oldest first. */
-export interface DeliveryDetail extends DeliveryView {
-  body: string;
-  headers: Record<string, string>;
-  attempts: AttemptView[];
-}
+/** One record with its exact body, its static headers and every attempt. */
+export const DeliveryData = namedObject('DeliveryDetail', Detail);
+export type DeliveryDetail = Static<typeof DeliveryData>;
 
 /** A page of records, newest first; `next_cursor` is null on the last page. */
-export interface DeliveryPage<View = DeliveryView> {
-  deliveries: View[];
+export const DeliveryPageData = pageOf(View, 'DeliveryPage');
+export interface DeliveryPage<Entry = DeliveryView> {
+  deliveries: Entry[];
   next_cursor: string | null;
 }
 
-/** A record as the manager shows it: a team sees those of many sandboxes. Contract section 7, "Sandboxes". */
-export type OfSandbox<View> = View & { sandbox_id: string };
+/** A record as the manager shows it: a team sees those of many sandboxes. */
+export type OfSandbox<Entry> = Entry & { sandbox_id: string };
+
+/** One delivery as the manager shows it. */
+export const TeamDeliveryData = namedObject('TeamDeliveryDetail', { ...Detail, ...of_sandbox });
+
+/** A page of deliveries as the manager shows it. */
+export const TeamDeliveryPageData = pageOf(
+  namedObject('TeamDelivery', { ...View.properties, ...of_sandbox }),
+  'TeamDeliveryPage',
+);
+
+/** How many records are replayed. */
+export const ReplayedData = namedObject('Replayed', { replayed: Type.Integer() });
+
+/** How many records are discarded. */
+export const DiscardedData = namedObject('Discarded', { discarded: Type.Integer() });
+
+/** The path of one delivery. */
+export const EventParams = Type.Object({ event_id: Text });
 
 /** The number of records in each state, and the bytes of those that are not delivered. */
-export type OutboxCounts = Record<DeliveryState, number> & { bytes: number };
+export const OutboxCountsData = namedObject('OutboxCounts', {
+  ...(Object.fromEntries(DELIVERY_STATES.map((state) => [state, Whole])) as Record<
+    DeliveryState,
+    typeof Whole
+  >),
+  bytes: Whole,
+});
+export type OutboxCounts = Static<typeof OutboxCountsData>;
+
+/** An endpoint as its deliveries show it. */
+export const EndpointData = namedObject('EndpointHealth', {
+  health: Type.Enum(ENDPOINT_HEALTHS),
+  // Null unless it backs off, and while the probe is under way.
+  next_probe_at: OptionalTime,
+  // The status of the latest refusal, and how many there were in a row; null unless it is rejecting.
+  refusals: orNull(namedObject('EndpointRefusals', { status: Type.Integer(), count: Whole })),
+});
+export type EndpointView = Static<typeof EndpointData>;

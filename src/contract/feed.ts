@@ -1,33 +1,35 @@
+import { type Static, Type } from 'typebox';
+import { LIST_LIMIT, LIST_LIMIT_MAX } from './defaults.ts';
+import { FEED_EVENT_TYPES } from './events.ts';
+import { closedObject, integerFrom, namedObject, orNull, pageLimit, Text, Time } from './field.ts';
+
 /** The team's lifecycle events as one feed. Contract section 7, "The feed of events". */
 
-/** The kinds that are in the feed. */
-export const FEED_EVENT_TYPES = [
-  'sandbox.ready',
-  'sandbox.paused',
-  'sandbox.resumed',
-  'sandbox.killed',
-  'sandbox.deleted',
-] as const;
-
-/** One of `FEED_EVENT_TYPES`. */
-export type FeedEventType = (typeof FEED_EVENT_TYPES)[number];
+const Kind = Type.Enum(FEED_EVENT_TYPES, { title: 'LifecycleEventType' });
 
 /** An event of the feed. It never changes. */
-export interface FeedEvent {
-  event_id: string;
-  event_type: FeedEventType;
-  sandbox_id: string;
-  /** Null for `sandbox.deleted`. */
-  sequence: number | null;
-  /** When it happened, RFC 3339 UTC. */
-  timestamp: string;
-  /** The exact body of its webhook's request. */
-  body: string;
-}
+const Event = namedObject('LifecycleEvent', {
+  event_id: Text,
+  event_type: Kind,
+  sandbox_id: Text,
+  // Null for `sandbox.deleted`.
+  sequence: orNull(integerFrom(1)),
+  timestamp: Time,
+  body: Type.String({ description: "the exact body of the webhook's request" }),
+});
+export type FeedEvent = Static<typeof Event>;
 
-/** A page of events in commit order. */
-export interface FeedPage {
-  events: FeedEvent[];
-  /** Where the next page begins; never empty, also after the last event. */
-  next_cursor: string;
-}
+/** A page of events in commit order. `next_cursor` is where the next page begins, also after the last event. */
+export const FeedPageData = namedObject('EventPage', {
+  events: Type.Array(Event),
+  next_cursor: Type.String({ minLength: 1 }),
+});
+export type FeedPage = Static<typeof FeedPageData>;
+
+/** The query of a page, and of who follows. */
+export const FeedQuery = closedObject({
+  cursor: Type.Optional(Type.String({ minLength: 1 })),
+  limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
+  event_type: Type.Optional(Kind),
+  sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256, pattern: '^[!-~]+$' })),
+});

@@ -34,38 +34,8 @@ export const SANDBOX_NETWORK_MODES = ['allow-all', 'block-all'] as const;
 /** One of `SANDBOX_NETWORK_MODES`. */
 export type SandboxNetworkMode = (typeof SANDBOX_NETWORK_MODES)[number];
 
-/** `network` of a sandbox's record. */
-export interface SandboxNetworkView {
-  mode: SandboxNetworkMode;
-  /** Null for `allow-all`. */
-  enforced_by: BlockAllBy | null;
-}
-
 /** What there is to know about `block-all` that is enforced by policies of a cluster. */
 export const BY_NETWORK_POLICY = 'by network policies, if the network plugin of the cluster enforces them';
 
 /** The longest packet. A smaller burst could never let one pass, so it is raised to this. */
 export const BURST_MIN_BYTES = 65_536;
-
-/** A sandbox's own bandwidth: `config.bandwidth`. A rate of 0 is none; a burst of 0 is one second of the rate. */
-export interface SandboxBandwidth {
-  egress_bandwidth_bytes_per_second: number;
-  ingress_bandwidth_bytes_per_second: number;
-  /** For both directions, in bytes; below 64 KiB it is raised to 64 KiB. */
-  bandwidth_burst_bytes: number;
-}
-
-/** A sandbox's traffic in one direction, in IP packet lengths. */
-export interface DirectionUsage {
-  passed_bytes: number;
-  passed_packets: number;
-  dropped_bytes: number;
-  dropped_packets: number;
-  waited_ms: number;
-}
-
-/** `network_usage` of a sandbox's record. */
-export interface NetworkUsage {
-  egress: DirectionUsage;
-  ingress: DirectionUsage;
-}

@@ -1,48 +1,34 @@
-/** Quotas of a team: dimensions, policies and status. Contract section 7, "Quota status" and "Policies". */
+import { type Static, Type } from 'typebox';
+import { closedObject, integerFrom, namedObject, orNull, Text, SafeWhole as Whole } from './field.ts';
+import { DIMENSION_KINDS, DIMENSIONS, type Dimension, QUOTA_UNITS } from './words.ts';
 
-/** What a dimension limits: how much at once (`capacity`), or how much per time (`rate`). */
-export type DimensionKind = 'capacity' | 'rate';
+/** Quotas of a team: policies and status. Contract section 7, "Quota status" and "Policies". */
 
-/** Every kind of dimension. */
-export const DIMENSION_KINDS = ['capacity', 'rate'] as const satisfies DimensionKind[];
+const OptionalWhole = orNull(Whole);
+const Interval = integerFrom(1, Number.MAX_SAFE_INTEGER);
 
-/** The unit of a dimension's numbers. */
-export type QuotaUnit = 'count' | 'claims' | 'requests' | 'bytes';
+/** A policy that allows so much at once. */
+export const CapacityPolicy = closedObject({
+  kind: Type.Optional(Type.Literal('capacity')),
+  limit_value: Whole,
+});
 
-interface DimensionFacts {
-  kind: DimensionKind;
-  unit: QuotaUnit;
-}
+/** A token bucket: `limit_value` tokens every `interval_ms`, at most `burst_value` at once. */
+export const RatePolicyData = closedObject({
+  kind: Type.Optional(Type.Literal('rate')),
+  limit_value: Whole,
+  interval_ms: Interval,
+  burst_value: Whole,
+});
+export type RatePolicy = Omit<Static<typeof RatePolicyData>, 'kind'>;
 
-/** Every dimension, in the order in which they are listed. */
-const DIMENSION_FACTS = {
-  active_sandboxes: { kind: 'capacity', unit: 'count' },
-  sandbox_claims: { kind: 'rate', unit: 'claims' },
-  api_requests: { kind: 'rate', unit: 'requests' },
-  network_egress_bytes: { kind: 'rate', unit: 'bytes' },
-  network_ingress_bytes: { kind: 'rate', unit: 'bytes' },
-} as const satisfies Record<string, DimensionFacts>;
-
-/** The name of a dimension. */
-export type Dimension = keyof typeof DIMENSION_FACTS;
-
-/** Every dimension, in the order in which they are listed. */
-export const DIMENSIONS = Object.keys(DIMENSION_FACTS) as Dimension[];
-
-/** The kind and unit of a dimension. */
-export function factsOf(dimension: Dimension): DimensionFacts {
-  return DIMENSION_FACTS[dimension];
-}
-
-/**
- * A token bucket: `limit_value` tokens every `interval_ms`, at most `burst_value` at once. All are integers from 0 to
- * 2⁵³ − 1, `interval_ms` from 1.
- */
-export interface RatePolicy {
-  limit_value: number;
-  interval_ms: number;
-  burst_value: number;
-}
+/** A policy of either kind, as the body of a PUT; null is as good as absent. */
+export const PolicyBody = namedObject('QuotaPolicy', {
+  kind: Type.Optional(orNull(Type.Enum(DIMENSION_KINDS))),
+  limit_value: Whole,
+  interval_ms: Type.Optional(orNull(Interval)),
+  burst_value: Type.Optional(OptionalWhole),
+});
 
 /** A policy of either kind. A capacity allows `limit_value` at once; its interval and burst are null. */
 export interface QuotaPolicy {
@@ -52,38 +38,26 @@ export interface QuotaPolicy {
   burst_value: number | null;
 }
 
-/** Where the policy that applies comes from. */
-export type QuotaSource = 'team_override' | 'region_default' | 'unlimited';
-
 /** One dimension as `GET /api/v1/quotas` shows it; every key is always present. */
-export interface QuotaStatus {
-  team_id: string;
-  dimension: Dimension;
-  kind: DimensionKind;
-  limit_value: number | null;
-  interval_ms: number | null;
-  burst_value: number | null;
-  /** Capacity: what is in use. Rate: null, because the number changes all the time. */
-  current: number | null;
-  /** Capacity with a limit: what is left, never below 0. */
-  remaining: number | null;
-  unlimited: boolean;
-  unit: QuotaUnit;
-  source: QuotaSource;
-  /** False where nothing enforces it: the two network dimensions without a metered network. */
-  enforced: boolean;
-}
+export const QuotaData = namedObject('Quota', {
+  team_id: Text,
+  dimension: Type.Enum(DIMENSIONS, { title: 'Dimension' }),
+  kind: Type.Enum(DIMENSION_KINDS),
+  limit_value: OptionalWhole,
+  interval_ms: orNull(Interval),
+  burst_value: OptionalWhole,
+  // Capacity: what is in use. Rate: null, because the number changes all the time.
+  current: OptionalWhole,
+  // Capacity with a limit: what is left, never below 0.
+  remaining: OptionalWhole,
+  unlimited: Type.Boolean(),
+  unit: Type.Enum(QUOTA_UNITS),
+  // Where the policy that applies comes from.
+  source: Type.Enum(['team_override', 'region_default', 'unlimited']),
+  // False where nothing enforces it: the two network dimensions without a metered network.
+  enforced: Type.Boolean(),
+});
+export type QuotaStatus = Static<typeof QuotaData>;
 
 /** A dimension's status without what only a running manager knows. */
 export type PolicyStatus = Omit<QuotaStatus, 'enforced'>;
-
-/** The `details` of a `quota_exceeded` (429). Contract section 7, "Errors of the manager". */
-export interface QuotaRefusal {
-  dimension: Dimension;
-  limit: number;
-  /** Capacity: what is in use; rate: null. */
-  current: number | null;
-  requested: number;
-  /** Rate: how long to wait before the next request; capacity: null. */
-  retry_after_ms: number | null;
-}

@@ -1,142 +1,337 @@
-import type { OutboxCounts, WebhookRetry } from './deliveries.ts';
-import type { EventType, ResourceUsage } from './events.ts';
-import type { NetworkUsage, SandboxBandwidth, SandboxNetworkView } from './network.ts';
+import { type Static, Type } from 'typebox';
+import {
+  closedObject,
+  defaulted,
+  environmentOf,
+  integerFrom,
+  namedObject,
+  OptionalText,
+  OptionalTime,
+  orNull,
+  PlainText,
+  pageLimit,
+  Text,
+  Time,
+  SafeWhole as Whole,
+} from './field.ts';
+import { TEMPLATE } from './ids.ts';
+import {
+  DURATION_MAX_S,
+  METADATA_KEY_PATTERN,
+  METADATA_KEY_SHAPE,
+  METADATA_MAX,
+  METADATA_TEXT_MAX,
+  SANDBOX_PAGE_MAX,
+  SANDBOX_PAGE_STANDARD,
+  WEBHOOK_TEXT_MAX,
+} from './limits.ts';
+import { BLOCK_ALL_BY, BURST_MIN_BYTES, SANDBOX_NETWORK_MODES } from './network.ts';
+import { RetryClass, SentKinds, WatchIgnore } from './webhook.ts';
+import { MANAGED_STATUSES, PERSISTENCES } from './words.ts';
 
-/** Shapes of the sandbox routes. Contract section 4, "The sandbox", and section 7, "Sandboxes". */
+/** Sandboxes as the manager takes and shows them. Contract section 7, "Sandboxes". */
 
-/** The state of a sandbox as its daemon shows it; `awaiting_init` is a daemon of a warm pool. */
-export type SandboxState = 'awaiting_init' | 'running' | 'paused' | 'stopping';
+/** The template of a claim that names none. */
+export const DEFAULT_TEMPLATE = 'default';
+/** A size of memory or disk in words. */
+export const SIZE_SHAPE = 'a size like 128Mi or 1Gi, from 128Mi to 2048Ti';
 
-/** The state of the directory watch, in `GET /sandbox`, `/metrics` and `/readyz`. */
-export interface WatcherStatus {
-  watch_dir: string;
-  /** `waiting`: the directory does not exist, or no longer does. */
-  state: 'starting' | 'watching' | 'waiting' | 'stopped';
-  directories_watched: number;
-  /** Directories that are compared at intervals, because the kernel's limit on watches is reached. */
-  directories_compared: number;
-  /** Directories that cannot be read. */
-  directories_unreadable: number;
-  /** Known files and directories. */
-  index_size: number;
-  /** Names waiting to be examined or written. */
-  queued: number;
-  /** Events committed since the start. */
-  events: number;
-  /** Comparisons since the start, by reason: `start`, `resume`, `overflow`, `uncovered`, `root_replaced`. */
-  reconciles: Record<string, number>;
-  /** One sentence about what is lost or only compared at intervals; null where nothing is. */
-  degraded: string | null;
-}
+const template_name = { pattern: TEMPLATE.source, description: '1 to 64 of A-Z a-z 0-9 _ - .' };
+/** A template's name. */
+const TemplateName = Type.String(template_name);
+/** A duration in whole seconds; 0 is off. */
+const Duration = integerFrom(0, DURATION_MAX_S);
+/** Environment variables by name. */
+const Variables = environmentOf(PlainText);
+const Size = Type.String({ description: SIZE_SHAPE });
+const MetadataText = Type.String({
+  maxLength: METADATA_TEXT_MAX,
+  pattern: '^[^\\u0000]*$',
+  description: `a string of at most ${METADATA_TEXT_MAX} characters without NUL`,
+});
+/** Labels of a sandbox: texts by key. */
+const Metadata = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  propertyNames: { pattern: METADATA_KEY_PATTERN, description: METADATA_KEY_SHAPE },
+  additionalProperties: MetadataText,
+});
+const Cpu = Type.Union([Type.Number(), Text], { description: 'cores, like 0.5 or 2' });
+const Burst = Type.Integer({
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: `0 is one second of the rate; values below ${BURST_MIN_BYTES} are raised to ${BURST_MIN_BYTES}`,
+});
 
-/** The health of an endpoint. Contract section 3, "Endpoint down" and "Endpoint that refuses". */
-export const ENDPOINT_HEALTHS = ['ok', 'backing_off', 'rejecting'] as const;
+/** A claim's webhook. */
+export const WebhookBody = namedObject('WebhookRequest', {
+  url: Type.String({ maxLength: WEBHOOK_TEXT_MAX }),
+  secret: Type.Optional(Type.String({ maxLength: WEBHOOK_TEXT_MAX })),
+  watch_dir: Type.Optional(
+    Type.String({
+      maxLength: WEBHOOK_TEXT_MAX,
+      pattern: '^/[^\\u0000]*$',
+      description: `an absolute path of at most ${WEBHOOK_TEXT_MAX} characters`,
+    }),
+  ),
+  watch_ignore: Type.Optional(WatchIgnore),
+  events: Type.Optional(SentKinds),
+  retry: Type.Optional(RetryClass),
+});
 
-/** An endpoint as its deliveries show it. */
-export interface EndpointView {
-  health: (typeof ENDPOINT_HEALTHS)[number];
-  /** RFC 3339 UTC; null unless it backs off, and while the probe is under way. */
-  next_probe_at: string | null;
-  /** The status of the latest refusal, and how many there were in a row; null unless it is rejecting. */
-  refusals: { status: number; count: number } | null;
-}
+const Resources = namedObject('ResourcesRequest', {
+  memory: Type.Optional(Size),
+  cpu: Type.Optional(Cpu),
+  disk: Type.Optional(Size),
+});
+const Bandwidth = namedObject('BandwidthRequest', {
+  egress_bandwidth_bytes_per_second: Type.Optional(Whole),
+  ingress_bandwidth_bytes_per_second: Type.Optional(Whole),
+  bandwidth_burst_bytes: Type.Optional(Burst),
+});
+const Network = namedObject('NetworkRequest', {
+  mode: Type.Optional(Type.Enum(SANDBOX_NETWORK_MODES, { default: 'allow-all' })),
+});
 
-/** What `GET /sandbox` answers. */
-export interface SandboxView {
-  sandbox_id: string;
-  team_id: string;
-  state: SandboxState;
-  version: string;
-  uptime_ms: number;
-  outbox: OutboxCounts;
-  /** Null where no webhook is configured. */
-  endpoint: EndpointView | null;
-  /** Null where no directory is watched. */
-  watcher: WatcherStatus | null;
-  resource_usage: ResourceUsage;
-}
+/** The schema of a claim. Source: contract section 7, POST `/api/v1/sandboxes`. */
+export const ClaimBody = namedObject('ClaimSandboxRequest', {
+  template: Type.Optional(Type.String({ ...template_name, default: DEFAULT_TEMPLATE })),
+  config: Type.Optional(
+    namedObject('ClaimConfig', {
+      webhook: Type.Optional(WebhookBody),
+      metadata: Type.Optional(Metadata),
+      env_vars: Type.Optional(Variables),
+      ttl: Type.Optional(Duration),
+      hard_ttl: Type.Optional(Duration),
+      idle_ttl: Type.Optional(Duration),
+      auto_resume: Type.Optional(Type.Boolean({ default: false })),
+      resources: Type.Optional(Resources),
+      bandwidth: Type.Optional(Bandwidth),
+      network: Type.Optional(Network),
+    }),
+  ),
+});
 
-/** The statuses of a sandbox in the manager. Contract section 7, "Sandboxes". */
-export const MANAGED_STATUSES = ['starting', 'running', 'paused', 'terminating', 'failed'] as const;
+const ForkConfig = namedObject('ForkConfig', {
+  ttl: Type.Optional(Duration),
+  hard_ttl: Type.Optional(Duration),
+  webhook: Type.Optional(WebhookBody),
+});
 
-/** One of `MANAGED_STATUSES`. */
-export type ManagedStatus = (typeof MANAGED_STATUSES)[number];
+/** The schema of a PUT of a sandbox. Source: contract section 7. */
+export const ChangeBody = namedObject('ChangeSandboxRequest', {
+  config: namedObject('ChangeConfig', {
+    resources: Type.Optional(namedObject('ResourcesChange', { memory: Type.Optional(Size) })),
+    env_vars: Type.Optional(Variables),
+    ttl: Type.Optional(Duration),
+    hard_ttl: Type.Optional(Duration),
+    idle_ttl: Type.Optional(Duration),
+    auto_resume: Type.Optional(Type.Boolean()),
+    // Listed, so that the refusal says why.
+    webhook: Type.Optional(Type.Unknown({ description: 'refused: can only be set at claim' })),
+  }),
+});
+
+/** Whether the processes are kept. */
+const Memory = Type.Boolean({ default: true, description: 'whether processes are kept' });
+
+/** The schema of a fork's body; durations and webhook are the source's unless given. A fork is of the disk, whatever `memory` says. */
+export const ForkBody = namedObject('ForkSandboxRequest', {
+  config: Type.Optional(ForkConfig),
+  memory: Type.Optional(Memory),
+});
+
+/** The schema of a refresh's body; `duration` in seconds. */
+export const RefreshBody = namedObject('RefreshSandboxRequest', { duration: Type.Optional(Duration) });
+
+/** The schema of a pause's or resume's body. */
+export const SwitchBody = namedObject('SandboxSwitchRequest', {
+  reason: Type.Optional(Type.String({ maxLength: 1024 })),
+  memory: Type.Optional(Memory),
+});
+
+/** A key of metadata, a colon, and its text. */
+const METADATA_PAIR = METADATA_KEY_PATTERN.replace('$', `:[^\\u0000]{0,${METADATA_TEXT_MAX}}$`);
+
+/** The status of a sandbox. */
+const Status = Type.Enum(MANAGED_STATUSES, { title: 'ActiveStatus' });
+
+/** The status in a record, which is kept for a while after the deletion. */
+const RecordStatus = Type.Enum([...MANAGED_STATUSES, 'deleted'], { title: 'RecordStatus' });
+
+/** What outlives what a sandbox runs in. */
+const PersistenceValue = orNull(Type.Enum(PERSISTENCES, { title: 'Persistence' }));
+
+/** The answer to a claim. */
+export const ClaimedData = namedObject('ClaimedSandbox', {
+  sandbox_id: Text,
+  status: Status,
+  pod_name: Text,
+  runtime_id: Text,
+  persistence: PersistenceValue,
+  template: Text,
+  cluster_id: Text,
+});
+
+/** A sandbox's traffic in one direction, in IP packet lengths. */
+const Traffic = namedObject('Traffic', {
+  passed_bytes: Whole,
+  passed_packets: Whole,
+  dropped_bytes: Whole,
+  dropped_packets: Whole,
+  waited_ms: Whole,
+});
+export type DirectionUsage = Static<typeof Traffic>;
+
+const Usage = namedObject('NetworkUsage', { egress: Traffic, ingress: Traffic });
+export type NetworkUsage = Static<typeof Usage>;
 
 /** What a sandbox leases, as given or by default: `{"memory":"512Mi","cpu":0.1,"disk":"10Gi"}`. */
-export interface SandboxResources {
-  memory: string;
-  cpu: number | string;
-  disk: string;
-}
+const Leased = namedObject('SandboxResources', {
+  memory: Text,
+  cpu: Type.Union([Type.Number(), Text]),
+  disk: Text,
+});
+export type SandboxResources = Static<typeof Leased>;
 
-/** The bound on a sandbox's disk, in MiB, where neither its claim nor the size of the node's disk sets another. */
-export const DISK_DEFAULT_MIB = 10 * 1024;
+/** A sandbox's own bandwidth. A rate of 0 is none; a burst of 0 is one second of the rate. */
+const OwnBandwidth = namedObject('SandboxBandwidth', {
+  egress_bandwidth_bytes_per_second: Whole,
+  ingress_bandwidth_bytes_per_second: Whole,
+  // For both directions; below 64 KiB it is raised to 64 KiB.
+  bandwidth_burst_bytes: Whole,
+});
+export type SandboxBandwidth = Static<typeof OwnBandwidth>;
 
-/** The webhook of a sandbox as the manager shows it. */
-export interface ManagedWebhook {
-  url: string;
-  watch_dir: string | null;
-  /** Globs. */
-  watch_ignore: string[];
-  /** The kinds that are sent, as given or all of them. */
-  events: EventType[];
-  retry: WebhookRetry;
-  has_secret: boolean;
-}
+const NetworkView = namedObject('SandboxNetwork', {
+  mode: Type.Enum(SANDBOX_NETWORK_MODES),
+  // Null for `allow-all`.
+  enforced_by: orNull(Type.Enum(BLOCK_ALL_BY)),
+});
+export type SandboxNetworkView = Static<typeof NetworkView>;
 
-/**
- * What of a sandbox's files outlives what it runs in, and is in its forks.
- * - `root`: all of them
- * - `volume`: its working folder and its daemon's state; the rest of its root is the image's
- */
-export const PERSISTENCES = ['root', 'volume'] as const;
+const WebhookView = namedObject('SandboxWebhook', {
+  url: Text,
+  watch_dir: OptionalText,
+  watch_ignore: WatchIgnore,
+  // As given, or all of them.
+  events: SentKinds,
+  retry: RetryClass,
+  // The secret itself is never shown.
+  has_secret: Type.Boolean(),
+});
 
-/** One of `PERSISTENCES`. */
-export type Persistence = (typeof PERSISTENCES)[number];
+/** A sandbox as the manager shows it. */
+export const SandboxData = namedObject('Sandbox', {
+  id: Text,
+  template_id: Text,
+  team_id: Text,
+  // `deleted` only where deleted ones are asked for, for 24 h after the end of a deletion.
+  status: RecordStatus,
+  // Why the status is `failed`, otherwise null.
+  failure: orNull(Type.Literal('runtime_lost')),
+  paused: Type.Boolean(),
+  auto_resume: Type.Boolean(),
+  // 0 is off.
+  idle_ttl: Duration,
+  pod_name: OptionalText,
+  // The same as `pod_name`, under the name that newer clients read.
+  runtime_id: OptionalText,
+  // Null where it has no root of its own, and until it runs.
+  persistence: PersistenceValue,
+  // Increases by 1 with each resume.
+  runtime_generation: Type.Integer(),
+  resources: Leased,
+  // As given or by default.
+  bandwidth: OwnBandwidth,
+  network: NetworkView,
+  // At most 10 s old in lists; null where its bytes are not counted.
+  network_usage: orNull(Usage),
+  // Null where none is configured.
+  webhook: orNull(WebhookView),
+  // Labels given at the claim.
+  metadata: Type.Record(Text, Text),
+  // The names of `env_vars`, sorted; empty once the sandbox is deleted.
+  env_names: Type.Array(Text),
+  expires_at: OptionalTime,
+  hard_expires_at: OptionalTime,
+  claimed_at: OptionalTime,
+  created_at: Time,
+  updated_at: Time,
+});
+export type ManagedSandbox = Static<typeof SandboxData>;
 
-/** A sandbox as the manager shows it. Times are RFC 3339 UTC with milliseconds, null where they are not set. */
-export interface ManagedSandbox {
-  id: string;
-  template_id: string;
-  team_id: string;
-  /** `deleted` only where deleted ones are asked for, for 24 h after the end of a deletion. */
-  status: ManagedStatus | 'deleted';
-  /** Why the status is `failed`, otherwise null. */
-  failure: 'runtime_lost' | null;
-  paused: boolean;
-  auto_resume: boolean;
-  /** In seconds; 0 is off. */
-  idle_ttl: number;
-  pod_name: string | null;
-  /** The same as `pod_name`, under the name that newer clients read. */
-  runtime_id: string | null;
-  /** Null where it has no root of its own, and until it runs. */
-  persistence: Persistence | null;
-  /** Increases by 1 with each resume. */
-  runtime_generation: number;
-  resources: SandboxResources;
-  /** As given or by default. */
-  bandwidth: SandboxBandwidth;
-  network: SandboxNetworkView;
-  /** At most 10 s old in lists; null where its bytes are not counted. */
-  network_usage: NetworkUsage | null;
-  /** Null where none is configured; the secret itself is never shown. */
-  webhook: ManagedWebhook | null;
-  /** Labels given at the claim. */
-  metadata: Record<string, string>;
-  /** The names of `env_vars`, sorted; empty once the sandbox is deleted. */
-  env_names: string[];
-  expires_at: string | null;
-  hard_expires_at: string | null;
-  claimed_at: string | null;
-  created_at: string;
-  updated_at: string;
-}
+/** A page of sandboxes. */
+export const SandboxListData = namedObject('SandboxList', {
+  sandboxes: Type.Array(SandboxData),
+  count: Type.Integer(),
+  has_more: Type.Boolean(),
+});
 
-/** Whether a text has the form of a managed sandbox's id: `sbx_` and a UUID. */
-export function isSandboxId(text: string): boolean {
-  return /^sbx_[0-9a-f-]{36}$/.test(text);
-}
+/** The status of a sandbox with its times. */
+export const StatusData = namedObject('SandboxStatus', {
+  sandbox_id: Text,
+  template_id: Text,
+  team_id: Text,
+  pod_name: OptionalText,
+  runtime_id: OptionalText,
+  status: Status,
+  claimed_at: OptionalTime,
+  expires_at: OptionalTime,
+  hard_expires_at: OptionalTime,
+  created_at: Time,
+});
 
-/** Matches a valid template name. */
-export const TEMPLATE = /^[A-Za-z0-9_.-]{1,64}$/;
+/** What a pause, resume or fork says of the processes. */
+const Kept = Type.Boolean({ description: 'whether the processes were kept' });
+
+/** The answer to a pause. */
+export const PausedData = namedObject('PausedSandbox', {
+  sandbox_id: Text,
+  paused: Type.Boolean(),
+  status: Status,
+  memory: Kept,
+});
+
+/** The answer to a resume. */
+export const ResumedData = namedObject('ResumedSandbox', {
+  sandbox_id: Text,
+  resumed: Type.Boolean(),
+  memory: Kept,
+});
+
+/** The answer to a fork. */
+export const ForkedData = namedObject('ForkedSandbox', {
+  source_sandbox_id: Text,
+  sandbox: SandboxData,
+  memory: Kept,
+});
+
+/** The answer to a refresh. */
+export const RefreshedData = namedObject('RefreshedSandbox', {
+  sandbox_id: Text,
+  expires_at: OptionalTime,
+  hard_expires_at: OptionalTime,
+});
+
+/** The answer to a deletion. */
+export const DeletedSandboxData = namedObject('DeletedSandbox', { message: Text });
+
+/** The query of one sandbox. */
+export const OneQuery = closedObject({
+  include_deleted: defaulted(Type.Boolean({ default: false, description: 'also its last record, for 24 h' })),
+});
+
+/** The query of a list of sandboxes. */
+export const ListQuery = closedObject({
+  status: Type.Optional(Status),
+  template_id: Type.Optional(TemplateName),
+  paused: Type.Optional(Type.Boolean()),
+  metadata: Type.Optional(
+    Type.Array(Type.String({ pattern: METADATA_PAIR }), {
+      maxItems: METADATA_MAX,
+      description: `at most ${METADATA_MAX} pairs of the form key:text`,
+    }),
+  ),
+  limit: pageLimit(SANDBOX_PAGE_STANDARD, SANDBOX_PAGE_MAX),
+  offset: defaulted(Type.Integer({ minimum: 0, default: 0 })),
+});

@@ -16,14 +16,6 @@ export function includesTokenScope(scopes: readonly Scope[], scope: Scope): bool
   return scopes.includes(scope) || (scope === 'sandboxes:read' && scopes.includes('sandboxes:write'));
 }
 
-/** The form of a team's id, as messages describe it. */
-export const TEAM_ID_SHAPE = '1 to 128 of A-Z a-z 0-9 _ - . :';
-
-/** Whether a text is a valid team id, as `TEAM_ID_SHAPE` describes it. */
-export function isTeamId(text: string): boolean {
-  return /^[A-Za-z0-9_.:-]{1,128}$/.test(text);
-}
-
 /** The authenticated caller of a request. `actor` is the token's id. */
 export interface Caller {
   actor: string;

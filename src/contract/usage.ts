@@ -1,50 +1,39 @@
+import { type Static, Type } from 'typebox';
+import { LIST_LIMIT, LIST_LIMIT_MAX } from './defaults.ts';
+import { closedObject, namedObject, pageLimit, Text, Time, Whole } from './field.ts';
+import { unitOf, WINDOW_TYPES } from './words.ts';
+
 /** Metered usage as closed windows. Contract section 7, "Usage". */
 
-/** Every window type, with the unit of its value. */
-const WINDOW_UNITS = {
-  /** MiB leased × milliseconds. */
-  'sandbox.runtime_mib_milliseconds': 'mib_milliseconds',
-  /** Thousandths of a core leased × milliseconds. */
-  'sandbox.runtime_millicpu_milliseconds': 'millicpu_milliseconds',
-  'sandbox.egress_bytes': 'bytes',
-  'sandbox.ingress_bytes': 'bytes',
-  /** Bytes that the manager carried, both ways together. */
-  'sandbox.transfer_bytes': 'bytes',
-} as const;
+const Kind = Type.Enum(WINDOW_TYPES, { title: 'WindowType' });
 
-/** What a window measures. */
-export type WindowType = keyof typeof WINDOW_UNITS;
+/** A closed window. It never changes. */
+const Window = namedObject('UsageWindow', {
+  window_id: Text,
+  region_id: Text,
+  cluster_id: Text,
+  window_type: Kind,
+  subject_type: Type.Literal('sandbox'),
+  subject_id: Text,
+  sandbox_id: Text,
+  window_start: Time,
+  window_end: Time,
+  value: Whole,
+  unit: Type.Enum([...new Set(WINDOW_TYPES.map(unitOf))]),
+  recorded_at: Time,
+});
+export type UsageWindow = Static<typeof Window>;
 
-/** The unit of a window's value. */
-export type WindowUnit = (typeof WINDOW_UNITS)[WindowType];
+/** A page of windows in commit order. `next_cursor` is where the next page begins, also after the last window. */
+export const UsagePageData = namedObject('UsagePage', {
+  windows: Type.Array(Window),
+  next_cursor: Type.String({ minLength: 1 }),
+});
+export type UsagePage = Static<typeof UsagePageData>;
 
-/** Every window type. */
-export const WINDOW_TYPES = Object.keys(WINDOW_UNITS) as WindowType[];
-
-/** The unit of a window type's values. */
-export function unitOf(window_type: WindowType): WindowUnit {
-  return WINDOW_UNITS[window_type];
-}
-
-/** A closed window as `GET /api/v1/usage/windows` shows it. It never changes. Times are RFC 3339 UTC. */
-export interface UsageWindow {
-  window_id: string;
-  region_id: string;
-  cluster_id: string;
-  window_type: WindowType;
-  subject_type: 'sandbox';
-  subject_id: string;
-  sandbox_id: string;
-  window_start: string;
-  window_end: string;
-  value: number;
-  unit: WindowUnit;
-  recorded_at: string;
-}
-
-/** A page of windows in commit order. */
-export interface UsagePage {
-  windows: UsageWindow[];
-  /** Where the next page begins; never empty, also after the last window. */
-  next_cursor: string;
-}
+/** The query of a page. */
+export const UsageQuery = closedObject({
+  cursor: Type.Optional(Text),
+  limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
+  window_type: Type.Optional(Kind),
+});

@@ -1,8 +1,9 @@
 import { systemClock } from '../base/clock.ts';
 import { SandboxdError } from '../client/error.ts';
 import { LIST_LIMIT_MAX } from '../contract/defaults.ts';
-import type { DeliveryPage, DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import type { DeliveryPage, DeliveryView } from '../contract/deliveries.ts';
 import type { EventType } from '../contract/events.ts';
+import type { DeliveryState } from '../contract/words.ts';
 import { DELIVERY_ROWS } from './api/row-kinds.ts';
 import { soundRows, tellLeftOut } from './api/sound-rows.ts';
 import type { Context } from './context.ts';

@@ -1,4 +1,5 @@
-import type { DeliveryState, DeliveryView } from '../contract/deliveries.ts';
+import type { DeliveryView } from '../contract/deliveries.ts';
+import type { DeliveryState } from '../contract/words.ts';
 import { distinctLength } from './terminal/distinct-length.ts';
 import type { Output, Style } from './terminal/output.ts';
 import { printable } from './terminal/printable.ts';

@@ -1,4 +1,4 @@
-import type { UndeliveredState } from '../contract/deliveries.ts';
+import type { UndeliveredState } from '../contract/words.ts';
 import type { Context } from './context.ts';
 import { fullEventId } from './event-id.ts';
 import { EXIT, type ExitCode } from './failure.ts';

@@ -1,5 +1,6 @@
 import { systemClock } from '../base/clock.ts';
-import type { ProcessState, ProcessView } from '../contract/processes.ts';
+import type { ProcessView } from '../contract/processes.ts';
+import type { ProcessState } from '../contract/words.ts';
 import { answeredProcesses } from './api/list-processes.ts';
 import { PROCESS_ROWS } from './api/row-kinds.ts';
 import { soundRows, tellLeftOut } from './api/sound-rows.ts';

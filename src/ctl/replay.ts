@@ -1,4 +1,4 @@
-import type { FinalState } from '../contract/deliveries.ts';
+import type { FinalState } from '../contract/words.ts';
 import type { Context } from './context.ts';
 import { fullEventId } from './event-id.ts';
 import { EXIT, type ExitCode } from './failure.ts';

@@ -1,4 +1,5 @@
-import type { EndpointView, WatcherStatus } from '../contract/sandboxes.ts';
+import type { EndpointView } from '../contract/deliveries.ts';
+import type { WatcherStatus } from '../contract/sandbox.ts';
 import type { DaemonContext } from './context.ts';
 import { EXIT, type ExitCode } from './failure.ts';
 import { printable } from './terminal/printable.ts';

@@ -1,4 +1,4 @@
-import type { SandboxState } from '../contract/sandboxes.ts';
+import type { SandboxState } from '../contract/sandbox.ts';
 
 /** A stage of a daemon's life; the table of DaemonState. */
 export type LifeStage =

@@ -5,7 +5,7 @@ import type { HttpApp } from '../base/http/app.ts';
 import type { Log } from '../base/log.ts';
 import { ServiceGroup } from '../base/service.ts';
 import { ApiError } from '../contract/errors.ts';
-import type { SandboxState } from '../contract/sandboxes.ts';
+import type { SandboxState } from '../contract/sandbox.ts';
 import { ApiContext } from './api/api-context.ts';
 import type { DaemonConfig } from './config.ts';
 import { DaemonCore, type Initialisation } from './core.ts';

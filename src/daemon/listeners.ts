@@ -4,9 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { listenOn, serverOf } from '../base/engine/node-http.ts';
 import type { HttpApp } from '../base/http/app.ts';
 import { Connections, createListener, type Router } from '../base/http/listener.ts';
-import { EGRESS_PROTOCOL } from '../contract/egress.ts';
+import { EGRESS_PROTOCOL, PORT_PROTOCOL } from '../contract/control-socket.ts';
 import { StartError } from '../contract/errors.ts';
-import { PORT_PROTOCOL } from '../contract/ports.ts';
 
 /** The platform has no IPv6 loopback: listening on it is skipped. */
 const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);

@@ -18,8 +18,7 @@ import {
   OUTBOX_MAX_RECORDS,
   SHUTDOWN_GRACE_MS,
 } from '../contract/defaults.ts';
-import { WEBHOOK_RETRIES } from '../contract/deliveries.ts';
-import { RESTART_POLICIES } from '../contract/processes.ts';
+import { RESTART_POLICIES, WEBHOOK_RETRIES } from '../contract/words.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

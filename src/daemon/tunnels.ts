@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, runTime } from '../base/clock.ts';
+import { EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../contract/control-socket.ts';
 import { CONNECT_TIMEOUT_MS } from '../contract/defaults.ts';
-import { EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../contract/egress.ts';
 import { ApiError } from '../contract/errors.ts';
 import { ConnectError } from '../webhook/attempt-error.ts';
 import { connectErrorOf } from '../webhook/connect-method.ts';

@@ -5,21 +5,21 @@ import type { Schedule } from '../base/schedule.ts';
 import type { NetworkState } from '../contract/network.ts';
 import { guardRoutes } from './api/auth.ts';
 import { registerConsoleRoutes } from './api/console-routes.ts';
-import { registerDeliveryRoutes } from './api/delivery-routes.ts';
-import { registerEventRoutes } from './api/event-routes.ts';
-import { registerHealthRoutes } from './api/health-routes.ts';
-import { registerNodeRoutes } from './api/node-routes.ts';
+import { teamDeliveryHandlers } from './api/delivery-routes.ts';
+import { feedHandlers } from './api/event-routes.ts';
+import { healthHandlers } from './api/health-routes.ts';
+import { nodeHandlers } from './api/node-routes.ts';
 import { registerNotBuilt } from './api/not-built.ts';
-import { registerPassThroughRoutes } from './api/pass-through-routes.ts';
-import { registerPortRoutes } from './api/ports/port-routes.ts';
-import { registerQuotaRoutes } from './api/quota-routes.ts';
+import { servePassed } from './api/pass-through-routes.ts';
+import { portHandlers, registerPortMethods } from './api/ports/port-routes.ts';
+import { quotaHandlers } from './api/quota-routes.ts';
 import { Rights } from './api/rights.ts';
-import { registerRoutes } from './api/routes.ts';
-import { registerSandboxRoutes } from './api/sandbox-routes.ts';
+import { checkSandboxIds, serveApi } from './api/routes.ts';
+import { sandboxHandlers } from './api/sandbox-routes.ts';
 import { ApiServer } from './api/server.ts';
 import { PassedShares } from './api/team-connections.ts';
 import { logTrouble } from './api/trouble-log.ts';
-import { registerUsageRoutes } from './api/usage-routes.ts';
+import { usageHandlers } from './api/usage-routes.ts';
 import type { TokenStore } from './database/token-store.ts';
 import { NETWORK_JOB } from './network-job.ts';
 import type { Parts } from './parts.ts';
@@ -48,24 +48,26 @@ export async function makeApi(
   schedule.add(rights);
   guardRoutes(app, tokens, (...request) => quotas.charges.charge(...request), rights);
   const passing = { ...parts, runtime, clock, shares: new PassedShares() };
-  await registerRoutes(app, [
-    (routes) => registerSandboxRoutes(routes, { ...parts, store, seal, traffic: usage.traffic }),
-    (routes) => registerPassThroughRoutes(routes, passing),
-    (routes) => registerPortRoutes(routes, passing),
-    (routes) => registerEventRoutes(routes, { ...passing, feed: parts.feed }),
-    (routes) => registerDeliveryRoutes(routes, delivery),
-    (routes) =>
-      registerQuotaRoutes(routes, {
-        ...quotas,
-        network: () => runtime.networks.state(),
-        onPolicyChange: () => schedule.wake(NETWORK_JOB),
-      }),
-    (routes) => registerNodeRoutes(routes, quotas),
-    (routes) => registerUsageRoutes(routes, usage),
-    registerNotBuilt,
-    (routes) => registerHealthRoutes(routes, readinessOf(parts), metrics),
-    ...(has_console ? [(routes: HttpApp) => registerConsoleRoutes(routes, consoleFiles)] : []),
-  ]);
+  checkSandboxIds(app);
+  registerNotBuilt(app);
+  await serveApi(app, {
+    ...sandboxHandlers({ ...parts, store, seal, traffic: usage.traffic }),
+    ...portHandlers(passing),
+    ...feedHandlers({ ...passing, feed: parts.feed }),
+    ...teamDeliveryHandlers(delivery),
+    ...quotaHandlers({
+      ...quotas,
+      network: () => runtime.networks.state(),
+      onPolicyChange: () => schedule.wake(NETWORK_JOB),
+    }),
+    ...nodeHandlers(quotas),
+    ...usageHandlers(usage),
+    ...healthHandlers(readinessOf(parts), metrics),
+  });
+  await servePassed(app, passing);
+  await registerPortMethods(app, passing);
+  if (has_console) registerConsoleRoutes(app, consoleFiles);
+  await app.ready();
   return server;
 }
 

@@ -1,5 +1,6 @@
 import { type Service, ServiceGroup } from '../base/service.ts';
 import { VERSION } from '../base/version.ts';
+import type { ManagerCall } from './api/call.ts';
 import type { ApiServer } from './api/server.ts';
 import { makeApi } from './api.ts';
 import { openDatabase } from './database/database.ts';
@@ -33,6 +34,11 @@ export class Manager implements Service {
   /** The URL of the API once it has started, otherwise empty. */
   get url(): string {
     return this.#server?.url ?? '';
+  }
+
+  /** The port for doors, once it has started; otherwise null. */
+  get call(): ManagerCall | null {
+    return this.#server?.call ?? null;
   }
 
   /** Whether there was a token when it started. */

@@ -1,6 +1,7 @@
 import type { Log } from '../base/log.ts';
 import type { Job } from '../base/schedule.ts';
-import type { NetworkState, SandboxBandwidth } from '../contract/network.ts';
+import type { NetworkState } from '../contract/network.ts';
+import type { SandboxBandwidth } from '../contract/sandboxes.ts';
 import type { SandboxNetworks } from '../runtime/networks/sandbox-networks.ts';
 import { isLimited } from './config/bandwidth.ts';
 import { reasonOf } from './database/database-errors.ts';

@@ -1,7 +1,8 @@
 import { integerOption } from '../base/options.ts';
 import { OptionError, StartError } from '../contract/errors.ts';
-import type { Dimension, PolicyStatus } from '../contract/quotas.ts';
-import { isTeamId, TEAM_ID_SHAPE } from '../contract/tokens.ts';
+import { isTeamId, TEAM_ID_SHAPE } from '../contract/ids.ts';
+import type { PolicyStatus } from '../contract/quotas.ts';
+import type { Dimension } from '../contract/words.ts';
 import { withDatabase } from './ownership/with-database.ts';
 import { asDimension, asPolicy } from './quotas/policy.ts';
 import { quotaStatus, quotaStatuses } from './quotas/quota-status.ts';

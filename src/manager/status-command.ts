@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { StartError } from '../contract/errors.ts';
+import { sizeText } from '../contract/limits.ts';
 import type { NodeHeld, NodeView } from '../contract/node.ts';
 import type { ManagerConfig } from './config/config.ts';
-import { sizeText } from './config/quantity.ts';
 
 /** How long a manager may take to answer, in ms: one that is asked at night may be slow. */
 const ANSWER_MS = 10_000;

@@ -1,6 +1,7 @@
 import { systemClock } from '../base/clock.ts';
 import { StartError } from '../contract/errors.ts';
-import { isTeamId, SCOPES, type Scope, TEAM_ID_SHAPE } from '../contract/tokens.ts';
+import { isTeamId, TEAM_ID_SHAPE } from '../contract/ids.ts';
+import { SCOPES, type Scope } from '../contract/tokens.ts';
 import { DatabaseClock } from './database/database-clock-store.ts';
 import { TokenStore, type TokenView } from './database/token-store.ts';
 import { withDatabase } from './ownership/with-database.ts';

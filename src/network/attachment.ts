@@ -1,5 +1,5 @@
-import type { SandboxBandwidth } from '../contract/network.ts';
 import type { RatePolicy } from '../contract/quotas.ts';
+import type { SandboxBandwidth } from '../contract/sandboxes.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';
 import type { ByteRate } from './meter/token-bucket.ts';
 import type { TeamRate } from './meter/token-pool.ts';

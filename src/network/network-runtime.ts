@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
-import type { NetworkState, SandboxBandwidth } from '../contract/network.ts';
+import type { NetworkState } from '../contract/network.ts';
+import type { SandboxBandwidth } from '../contract/sandboxes.ts';
 import { type AttachRequest, meteredDirections, ownLimits, type TeamLimits } from './attachment.ts';
 import type { ByteAuthority } from './authority.ts';
 import { DIRECTIONS, type PerDirection } from './directions.ts';

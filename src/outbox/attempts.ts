@@ -3,7 +3,7 @@ import { type Clock, runTime } from '../base/clock.ts';
 import { traceOf } from '../base/http/trace-context.ts';
 import type { Log } from '../base/log.ts';
 import { OWN_WAITS } from '../base/own-waits.ts';
-import type { DeliveryState, WebhookRetry } from '../contract/deliveries.ts';
+import type { DeliveryState, WebhookRetry } from '../contract/words.ts';
 import {
   type AttemptResult,
   type Decision,

@@ -1,4 +1,4 @@
-import type { FinalState } from '../contract/deliveries.ts';
+import type { FinalState } from '../contract/words.ts';
 import type { Decision } from '../webhook/retry.ts';
 import type { AttemptRow } from './delivery-view.ts';
 import type { AttemptOutcome } from './store.ts';

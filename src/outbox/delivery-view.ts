@@ -1,11 +1,7 @@
 import { timestamp } from '../base/clock.ts';
-import type {
-  AttemptError,
-  AttemptView,
-  DeliveryDetail,
-  DeliveryState,
-  DeliveryView,
-} from '../contract/deliveries.ts';
+import type { AttemptView, DeliveryDetail, DeliveryView } from '../contract/deliveries.ts';
+import type { EventType } from '../contract/events.ts';
+import type { AttemptError, DeliveryState } from '../contract/words.ts';
 
 /** A record and its delivery as an engine reads them. Times are wall time in ms, `due_ms` is on the engine's clock. */
 export interface DeliveryRow {
@@ -49,7 +45,8 @@ export interface AttemptRow {
 export function deliveryView(row: DeliveryRow, to_wall_ms: number): DeliveryView {
   return {
     event_id: row.event_id,
-    event_type: row.event_type,
+    // A later daemon's may be of a kind that is not known here.
+    event_type: row.event_type as EventType,
     sequence: row.sequence,
     state: row.state,
     created_at: timestamp(row.created_at_ms),

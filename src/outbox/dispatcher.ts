@@ -1,7 +1,7 @@
 import { type Clock, runTime, type Timer } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Service } from '../base/service.ts';
-import type { EndpointView } from '../contract/sandboxes.ts';
+import type { EndpointView } from '../contract/deliveries.ts';
 import type { Verdict } from '../webhook/retry.ts';
 import { type AttemptReport, Attempts, type AttemptsParts, type Retry } from './attempts.ts';
 import { Endpoint } from './endpoint.ts';

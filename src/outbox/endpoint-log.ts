@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { ENDPOINT_FAILURES } from '../contract/defaults.ts';
-import type { EndpointView } from '../contract/sandboxes.ts';
+import type { EndpointView } from '../contract/deliveries.ts';
 import { type AttemptResult, endpointVerdict } from '../webhook/retry.ts';
 import type { AttemptReport } from './attempts.ts';
 

@@ -2,7 +2,7 @@ import pRetry from 'p-retry';
 import { type Clock, sleep, timestamp } from '../base/clock.ts';
 import { OWN_WAITS } from '../base/own-waits.ts';
 import { ENDPOINT_FAILURES, ENDPOINT_REFUSALS, ENDPOINT_REFUSED_EVENTS } from '../contract/defaults.ts';
-import type { EndpointView } from '../contract/sandboxes.ts';
+import type { EndpointView } from '../contract/deliveries.ts';
 import { endpointBackoffMs, type Verdict } from '../webhook/retry.ts';
 
 /**

@@ -1,13 +1,6 @@
-import type {
-  AttemptError,
-  DeliveryDetail,
-  DeliveryPage,
-  DeliveryState,
-  FinalState,
-  OutboxCounts,
-  UndeliveredState,
-} from '../contract/deliveries.ts';
+import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../contract/deliveries.ts';
 import type { EventType } from '../contract/events.ts';
+import type { AttemptError, DeliveryState, FinalState, UndeliveredState } from '../contract/words.ts';
 import type { Decision } from '../webhook/retry.ts';
 
 /** An event on its way into the outbox. `payload` is JSON text and is kept as it is. */

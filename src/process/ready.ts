@@ -1,7 +1,7 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import { listeningPorts } from '../base/linux/sockets.ts';
-import type { OutputStream } from '../contract/processes.ts';
-import type { ReadyProbe } from '../contract/schema/process-request.ts';
+import type { ReadyProbe } from '../contract/processes.ts';
+import type { OutputStream } from '../contract/words.ts';
 import type { ProcessRecord } from './record.ts';
 
 /** How often the sockets are read while a port is awaited. */

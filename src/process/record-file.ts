@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Clock, Timer } from '../base/clock.ts';
 import { replaceFile, syncFolder } from '../base/durable-file.ts';
-import type { ProcessRequest } from '../contract/schema/process-request.ts';
+import type { ProcessRequest } from '../contract/processes.ts';
 import { keptOf, type ProcessRecord } from './record.ts';
 
 /** Bare descriptors, which can also be written in place. */
@@ -266,7 +266,7 @@ export async function loadRecord(folder: string): Promise<KeptRecord | null> {
   return withFile(folder, async (file, { size: size_bytes, mode }) => {
     // Loaded only where a daemon left processes: schemas cost start-up time.
     const { problemOf } = await import('../base/schema.ts');
-    const { ProcessBody } = await import('../contract/schema/process-request.ts');
+    const { ProcessBody } = await import('../contract/processes.ts');
     const isRequest = (value: unknown) => problemOf(ProcessBody, value) === null;
     for await (const text of growing(file, size_bytes, 'end')) {
       const lines = text.split('\n').filter((line) => line !== '');

@@ -4,8 +4,8 @@ import { timestamp } from '../base/clock.ts';
 import { kernelRandom } from '../base/entropy.ts';
 import { COMMAND_SHOWN_BYTES } from '../contract/defaults.ts';
 import type { ProcessEvent } from '../contract/events.ts';
-import type { ProcessState, ProcessView } from '../contract/processes.ts';
-import type { ProcessRequest } from '../contract/schema/process-request.ts';
+import type { ProcessRequest, ProcessView } from '../contract/processes.ts';
+import type { ProcessState } from '../contract/words.ts';
 import { commandOf } from './start/command.ts';
 
 /**

@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { bootTicks } from '../base/linux/procfs.ts';
-import { OUTPUT_STREAMS } from '../contract/processes.ts';
+import { OUTPUT_STREAMS } from '../contract/words.ts';
 import type { ProcessContext } from './context.ts';
 import { PipeReader } from './output/pipe-reader.ts';
 import type { ProcessRecord, RunRecord } from './record.ts';

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { PROCESS_STARTS_MAX_BYTES, SMALL_BODY_BYTES } from '../contract/defaults.ts';
 import { ApiError } from '../contract/errors.ts';
-import type { ProcessRequest } from '../contract/schema/process-request.ts';
+import type { ProcessRequest } from '../contract/processes.ts';
 import type { ProcessContext } from './context.ts';
 import type { Emit } from './event-queue.ts';
 import type { ProcessRecord } from './record.ts';

@@ -6,7 +6,7 @@ import {
   RESTART_JITTER,
   RESTART_RESET_MS,
 } from '../contract/defaults.ts';
-import type { RestartOptions } from '../contract/schema/process-request.ts';
+import type { RestartOptions } from '../contract/processes.ts';
 import type { TimerSet } from './pausable-timer.ts';
 
 /** Doubled if the first delay is 0, so that a process that always fails does not use up the machine. */

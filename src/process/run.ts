@@ -2,7 +2,7 @@ import type { Timer } from '../base/clock.ts';
 import { CLOCK_TICK_MS } from '../base/linux/procfs.ts';
 import { ApiError } from '../contract/errors.ts';
 import type { ProcessEvent } from '../contract/events.ts';
-import type { OutputStream } from '../contract/processes.ts';
+import type { OutputStream } from '../contract/words.ts';
 import type { ProcessContext } from './context.ts';
 import { classifyEnd, type EndOfRun, endEvent } from './exit/exit-classifier.ts';
 import type { OutputLog } from './output/output-log.ts';

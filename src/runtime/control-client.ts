@@ -7,7 +7,7 @@ import {
 import type { Socket } from 'node:net';
 import { runTime, systemClock } from '../base/clock.ts';
 import { connectRelayed } from '../base/http/relay.ts';
-import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../contract/control-socket.ts';
 
 /** A compromised daemon could answer without end. */
 const ANSWER_MAX_BYTES = 4 * 1024 * 1024;

@@ -1,8 +1,9 @@
+import type { Static } from 'typebox';
+import type { Log } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
-import type { WebhookEgress } from '../contract/egress.ts';
+import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH, type WebhookEgress } from '../contract/control-socket.ts';
 import { ApiError, type ErrorCode, invalidField } from '../contract/errors.ts';
-import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH } from '../contract/lifecycle.ts';
-import type { SandboxView } from '../contract/sandboxes.ts';
+import type { InitialisedData, SandboxView } from '../contract/sandbox.ts';
 import { type Feature, isSameMajor } from '../contract/versions.ts';
 import { type FoundLifecycle, lifecycleEvent } from '../outbox/sqlite/undelivered/lifecycle-event.ts';
 import { type DaemonAddress, type DaemonResponse, requestDaemon } from './control-client.ts';
@@ -66,15 +67,44 @@ export function isSuccess(
   return answer.outcome === 'answered' && answer.status === 200;
 }
 
-/**
- * The features of the daemon that answers an init. Throws `daemon_too_old` where it is of another major version than this
- * manager, or knows less than it was told.
- */
-export function checkServed(answer: DaemonResponse, { webhook }: Pick<RuntimeSpec, 'webhook'>): unknown[] {
-  const { version, features } = versionIn(answer);
-  if (version !== null && !isSameMajor(version, VERSION)) throw daemonTooOld(version);
-  if (webhook?.retry === 'any') checkFeature('webhook_retry', version, features);
-  return features;
+/** Fields of an answer to an init that this version knows. */
+const INIT_FIELDS: readonly (keyof Static<typeof InitialisedData>)[] = ['state', 'version', 'features'];
+/** Names that are told at most, and characters of one: daemons say what they like. */
+const TOLD_MAX = 20;
+const TOLD_MAX_LENGTH = 64;
+
+/** The daemons of any version that a manager initialises. */
+export class ServedDaemons {
+  readonly #log: Log;
+  readonly #told = new Set<string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /**
+   * The features of the daemon that answers an init. Throws `daemon_too_old` where it is of another major version than this
+   * manager, or knows less than it was told. Fields of the answer that are not known are told once.
+   */
+  check(answer: DaemonResponse, { webhook }: Pick<RuntimeSpec, 'webhook'>): unknown[] {
+    const { version, features } = versionIn(answer);
+    if (version !== null && !isSameMajor(version, VERSION)) throw daemonTooOld(version);
+    if (webhook?.retry === 'any') checkFeature('webhook_retry', version, features);
+    this.#tellUnknown(answer, version);
+    return features;
+  }
+
+  #tellUnknown(answer: DaemonResponse, version: string | null): void {
+    const given = Object.keys(fieldsOf(answer.outcome === 'answered' ? answer.data : null));
+    const fields = given
+      .filter((name) => !INIT_FIELDS.some((known) => known === name))
+      .map((name) => name.slice(0, TOLD_MAX_LENGTH))
+      .filter((name) => !this.#told.has(name))
+      .slice(0, TOLD_MAX - this.#told.size);
+    if (fields.length === 0) return;
+    for (const name of fields) this.#told.add(name);
+    this.#log.warn({ fields, version }, "fields of a daemon's answer are not known and ignored");
+  }
 }
 
 /** Throws `daemon_too_old` where a daemon does not have a feature, and `unavailable` without an answer. */

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import type { Metric } from '../base/metrics.ts';
-import type { WebhookRetry } from '../contract/deliveries.ts';
 import type { EventType } from '../contract/events.ts';
-import type { SandboxBandwidth, SandboxNetworkMode } from '../contract/network.ts';
-import type { Persistence } from '../contract/sandboxes.ts';
+import type { SandboxNetworkMode } from '../contract/network.ts';
+import type { SandboxBandwidth } from '../contract/sandboxes.ts';
 import type { SandboxTemplate } from '../contract/templates.ts';
+import type { Persistence, WebhookRetry } from '../contract/words.ts';
 import type { Trust } from '../outbox/sqlite/undelivered/belief.ts';
 import type {
   HandOverSource,

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Service } from '../base/service.ts';
-import type { WatcherStatus } from '../contract/sandboxes.ts';
+import type { WatcherStatus } from '../contract/sandbox.ts';
 import { Vanished } from './classify/vanished.ts';
 import { DirectoryScanner } from './directory-scanner.ts';
 import { type Disk, disk as localDisk } from './disk.ts';

@@ -1,4 +1,4 @@
-import type { WatcherStatus } from '../contract/sandboxes.ts';
+import type { WatcherStatus } from '../contract/sandbox.ts';
 
 /** The status of a watch that has not started yet. */
 export function initialStatus(watch_dir: string): WatcherStatus {

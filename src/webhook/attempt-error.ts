@@ -1,4 +1,4 @@
-import type { AttemptError } from '../contract/deliveries.ts';
+import type { AttemptError } from '../contract/words.ts';
 import type { TransportError } from './error-detail.ts';
 
 /** The error code if a name resolves only to addresses that may not be dialled. */

@@ -1,4 +1,4 @@
-import type { AttemptError } from '../contract/deliveries.ts';
+import type { AttemptError } from '../contract/words.ts';
 import { ConnectError } from './attempt-error.ts';
 import { oneLine } from './error-detail.ts';
 

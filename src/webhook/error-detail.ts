@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { systemErrorWords } from '../base/linux/errno.ts';
 import { ERROR_DETAIL_MAX_CHARACTERS } from '../contract/defaults.ts';
-import type { AttemptError } from '../contract/deliveries.ts';
+import type { AttemptError } from '../contract/words.ts';
 
 /** Where an attempt leads: the host and the port of its URL. */
 export interface Target {

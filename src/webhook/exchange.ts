@@ -7,7 +7,7 @@ import {
   RESPONSE_KEEP_BYTES,
   RESPONSE_READ_BYTES,
 } from '../contract/defaults.ts';
-import type { AttemptError } from '../contract/deliveries.ts';
+import type { AttemptError } from '../contract/words.ts';
 import { attemptErrorOf, ConnectError, isConnectTimeout } from './attempt-error.ts';
 import {
   errorDetail,

@@ -7,7 +7,7 @@ import {
   ENDPOINT_BACKOFF_CAP_MS,
   RETRY_AFTER_CAP_MS,
 } from '../contract/defaults.ts';
-import type { AttemptError, FinalState, WebhookRetry } from '../contract/deliveries.ts';
+import type { AttemptError, FinalState, WebhookRetry } from '../contract/words.ts';
 
 const BACKOFF: Backoff = {
   base_ms: BACKOFF_FIRST_MS,

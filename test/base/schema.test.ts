@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Type } from 'typebox';
 import { expect, it } from 'vitest';
 import { problemOf } from '../../src/base/schema.ts';
-import { closedObject, orNull } from '../../src/contract/schema/field.ts';
+import { closedObject, orNull } from '../../src/contract/field.ts';
 
 const Schema = closedObject({
   name: Type.String({ minLength: 1, maxLength: 3 }),

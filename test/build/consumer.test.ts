@@ -90,7 +90,7 @@ describe('the packed package', () => {
     const named = examples().map((code, index) => ({ name: `example-${index}.mts`, code }));
     for (const { name, code } of named) writeFileSync(join(folder, name), code);
     const files = ['consumer.mts', 'commonjs.cts', ...named.map(({ name }) => name)];
-    expect(files).toHaveLength(5);
+    expect(files).toHaveLength(6);
     expect(await tsc(...nodenext, ...node, ...files)).toEqual([0, '']);
     expect(await tsc(...bundler, '--types', '', 'consumer.mts')).toEqual([0, '']);
   });

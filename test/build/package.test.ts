@@ -1,6 +1,6 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { VERSION } from '../../src/base/version.ts';
@@ -71,6 +71,20 @@ it('npm installs the package on other systems, for what it exports (skipped wher
     expect(stdout).not.toMatch(/linux/);
   }
 }, 300_000);
+
+it('the packed types name no other package, and no file that is not there', () => {
+  const dist = join(ROOT, 'dist');
+  const files = globSync('types{,-cjs}/**/*.d.ts', { cwd: dist });
+  expect(files.length).toBeGreaterThan(40);
+  const wrong = files.flatMap((path) => {
+    const text = readFileSync(join(dist, path), 'utf8');
+    const named = [...text.matchAll(/(?:\bfrom |\bimport\()["']([^"']+)["']/g)].map(([, name = '']) => name);
+    return named
+      .filter((name) => !files.includes(join(dirname(path), name.replace(/\.ts$/, '.d.ts'))))
+      .map((name) => `${path} -> ${name}`);
+  });
+  expect(wrong).toEqual([]);
+});
 
 it('the packed types are as published (else: npm run published)', async () => {
   const dist = join(ROOT, 'dist');

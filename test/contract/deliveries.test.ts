@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES } from '../../src/contract/deliveries.ts';
+import { ATTEMPT_ERRORS, DELIVERY_STATES, FINAL_STATES } from '../../src/contract/words.ts';
 import { contractWords } from '../support/contract.ts';
 
 it('have the states that the contract names', () => {

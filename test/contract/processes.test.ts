@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { OUTPUT_STREAMS, RESTART_POLICIES } from '../../src/contract/processes.ts';
+import { OUTPUT_STREAMS, RESTART_POLICIES } from '../../src/contract/words.ts';
 import { contractTable } from '../support/contract.ts';
 
 it('are restarted by the policies of the contract, never unless told', () => {

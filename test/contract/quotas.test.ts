@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DIMENSIONS, factsOf } from '../../src/contract/quotas.ts';
+import { DIMENSIONS, factsOf } from '../../src/contract/words.ts';
 
 it('tells the kind and unit of each dimension', () => {
   expect(

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isSandboxId, TEMPLATE } from '../../src/contract/sandboxes.ts';
+import { isSandboxId, TEMPLATE } from '../../src/contract/ids.ts';
 
 it('recognises the id of a managed sandbox', () => {
   expect(isSandboxId('sbx_019a2b3c-4d5e-7f60-8123-456789abcdef')).toBe(true);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { unitOf, WINDOW_TYPES } from '../../src/contract/usage.ts';
+import { unitOf, WINDOW_TYPES } from '../../src/contract/words.ts';
 
 it('tells the unit of each window type', () => {
   expect(WINDOW_TYPES.map((type) => [type, unitOf(type)])).toEqual([

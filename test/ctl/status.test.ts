@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SandboxView, WatcherStatus } from '../../src/contract/sandboxes.ts';
+import type { SandboxView, WatcherStatus } from '../../src/contract/sandbox.ts';
 import { initialStatus } from '../../src/watch/status.ts';
 import { run } from '../support/ctl/sandboxctl.ts';
 import { StandInDaemon, succeed } from '../support/ctl/stand-in-daemon.ts';

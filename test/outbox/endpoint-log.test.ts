@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import type { EndpointView } from '../../src/contract/sandboxes.ts';
+import type { EndpointView } from '../../src/contract/deliveries.ts';
 import { EndpointLog, loggedEndpoint } from '../../src/outbox/endpoint-log.ts';
 import type { AttemptResult } from '../../src/webhook/retry.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -2,9 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { Value } from 'typebox/value';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import type { EventPayloads as Emitted } from '../../src/contract/events.ts';
-import { EVENT_TYPES } from '../../src/contract/events.ts';
-import { eventSchema } from '../../src/contract/schema/events.ts';
+import { type EventPayloads as Emitted, EVENT_TYPES } from '../../src/contract/events.ts';
+import { eventSchema } from '../../src/contract/routes/webhook.ts';
 import { EventError, type EventPayloads, parse } from '../../src/receiver/events.ts';
 
 const FIXTURES = new URL('../../fixtures/events/', import.meta.url);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import type { NetworkOption } from '../../src/contract/network.ts';
-import type { RuntimeKind } from '../../src/contract/runtimes.ts';
+import type { RuntimeKind } from '../../src/contract/templates.ts';
 import { chooseRuntime } from '../../src/runtime/choose.ts';
 import { LocalRuntime } from '../../src/runtime/local/local-runtime.ts';
 import { NoRuntime } from '../../src/runtime/no-runtime.ts';

@@ -3,16 +3,17 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Log } from '../../src/base/log.ts';
 import { VERSION } from '../../src/base/version.ts';
-import type { WebhookRetry } from '../../src/contract/deliveries.ts';
+import type { WebhookRetry } from '../../src/contract/words.ts';
 import {
-  checkServed,
   checkSwitch,
   daemonError,
   forkPauseBody,
   initBody,
   namesIn,
   requireFeature,
+  ServedDaemons,
 } from '../../src/runtime/daemon-requests.ts';
 import { spec } from '../support/runtime/sandboxes.ts';
 import { scratchFolder } from '../support/scratch.ts';
@@ -66,29 +67,52 @@ const specWith = (retry: WebhookRetry) => {
 describe('a daemon of another version', () => {
   const initialised = (data: unknown) => ({ outcome: 'answered', status: 200, data, error: null }) as const;
   const [major] = VERSION.split('.');
+  const lines: unknown[][] = [];
+  const log = { warn: (...line: unknown[]) => void lines.push(line) } as unknown as Log;
+  const served = new ServedDaemons(log);
 
   it.each([`${major}.0.0`, `${major}.999.1-rc.1`, undefined, 7, 'none'])('%s is served', (version) => {
-    expect(() => checkServed(initialised({ version, features: ['of later'] }), spec('sbx-1'))).not.toThrow();
+    expect(() => served.check(initialised({ version, features: ['of later'] }), spec('sbx-1'))).not.toThrow();
   });
 
   it('is not served where it would ignore what its webhook retries', () => {
     const given = specWith('any');
     const version = `${major}.0.0`;
-    const asked = (features: string[]) => () => checkServed(initialised({ version, features }), given);
+    const asked = (features: string[]) => () => served.check(initialised({ version, features }), given);
     expect(asked(['webhook_retry'])()).toEqual(['webhook_retry']);
     expect(asked([])).toThrow(expect.objectContaining({ code: 'daemon_too_old' }));
-    expect(() => checkServed(initialised({ version, features: [] }), specWith('transient'))).not.toThrow();
+    expect(() => served.check(initialised({ version, features: [] }), specWith('transient'))).not.toThrow();
   });
 
   it('is not served where its major number is another, with both versions by name', () => {
     for (const data of [{ version: '77.1.2' }, { version: '77.1.2', features: null, more: 1 }]) {
-      expect(() => checkServed(initialised(data), spec('sbx-1'))).toThrow(
+      expect(() => served.check(initialised(data), spec('sbx-1'))).toThrow(
         expect.objectContaining({
           code: 'daemon_too_old',
           message: expect.stringMatching(`77.1.2.*${VERSION}`),
         }),
       );
     }
+  });
+
+  it('is told of where its answer says more than this version knows: each name once, and few of them', () => {
+    const told = () => lines.splice(0).map(([facts]) => (facts as { fields: string[] }).fields);
+    const answer = (more: object) =>
+      initialised({ state: 'running', version: `${major}.0.0`, features: [], ...more });
+    const daemons = new ServedDaemons(log);
+    lines.length = 0;
+    daemons.check(answer({}), spec('sbx-1'));
+    expect(told()).toEqual([]);
+    daemons.check(answer({ engine: 1, cores: 2 }), spec('sbx-1'));
+    daemons.check(answer({ engine: 3, disks: 4 }), spec('sbx-1'));
+    expect(told()).toEqual([['engine', 'cores'], ['disks']]);
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`${'x'.repeat(n)}`, n]));
+    daemons.check(answer(many), spec('sbx-1'));
+    daemons.check(answer({ last: 1 }), spec('sbx-1'));
+    const all = told();
+    expect(all).toHaveLength(1);
+    expect(all[0]).toHaveLength(17);
+    expect(all[0]?.every((name) => name.length <= 64)).toBe(true);
   });
 
   it('is asked for a feature before that is used', async () => {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/base/clock.ts';
-import type { AttemptError } from '../../src/contract/deliveries.ts';
+import type { AttemptError } from '../../src/contract/words.ts';
 import type { AttemptResult } from '../../src/webhook/retry.ts';
 import type { SignedRequest, Transport } from '../../src/webhook/transport.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ATTEMPT_ERRORS } from '../../src/contract/deliveries.ts';
+import { ATTEMPT_ERRORS } from '../../src/contract/words.ts';
 import { ConnectError } from '../../src/webhook/attempt-error.ts';
 import { authorityOf, connectErrorOf, proxyStatusOf } from '../../src/webhook/connect-method.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { AttemptError } from '../../src/contract/deliveries.ts';
+import type { AttemptError } from '../../src/contract/words.ts';
 import {
   type AttemptResult,
   type AttemptTimes,

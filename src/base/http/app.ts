@@ -25,8 +25,6 @@ import { RoutePaths } from './route-paths.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Served without a token. */
-    is_open?: boolean;
     /** The route receives the body as raw bytes. */
     is_raw?: boolean;
     /** The body is for another server, which says what it may be. */
@@ -134,12 +132,26 @@ function checkBodyHeaders({ method, headers }: IncomingMessage): void {
 }
 
 /** Adds routes whose bodies may have any type and length: only the routes themselves read them. */
-export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => void): Promise<void> {
-  await app.register((streamed, _options, added) => {
-    streamed.removeAllContentTypeParsers();
+export async function withStreamedBodies(app: HttpApp, add: (app: HttpApp) => Promise<void>): Promise<void> {
+  await withParser(app, (streamed) => {
     streamed.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    add(streamed as unknown as HttpApp);
-    added();
+    return add(streamed);
+  });
+}
+
+/** Adds routes that get bodies of any type whole, as bytes. */
+export async function withBytes(app: HttpApp, add: (app: HttpApp) => Promise<void>): Promise<void> {
+  await withParser(app, (whole) => {
+    takeBytes(whole);
+    return add(whole);
+  });
+}
+
+/** Adds routes in a scope that takes bodies in no way but its own. */
+async function withParser(app: HttpApp, add: (app: HttpApp) => Promise<void>): Promise<void> {
+  await app.register((scope, _options, added) => {
+    scope.removeAllContentTypeParsers();
+    void add(scope as unknown as HttpApp).then(() => added(), added);
   });
 }
 

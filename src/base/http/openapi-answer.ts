@@ -1,8 +1,8 @@
 import type { TSchema } from 'typebox';
-import { EXAMPLES } from '../../contract/documents/examples.ts';
-import type { RouteDoc } from '../../contract/documents/route-doc.ts';
+import { ERROR_DETAILS } from '../../contract/error-details.ts';
 import { ApiError, ERROR_CODES, type ErrorCode } from '../../contract/errors.ts';
-import { ERROR_DETAILS } from '../../contract/schema/errors.ts';
+import { EXAMPLES } from '../../contract/routes/examples.ts';
+import type { Route } from '../../contract/routes/route.ts';
 import { exampleOf } from './openapi-example.ts';
 
 /** The headers of answers, as components of a document. */
@@ -34,13 +34,13 @@ const REFUSED = {
 const RETRY = { 'Retry-After': headerRef('RetryAfter') };
 
 /** The answers of an operation: its successes, the errors by their statuses, and `default` for any other error. */
-export function answers(doc: RouteDoc, codes: readonly ErrorCode[], is_charged: boolean): object {
+export function answers(id: string, row: Route, codes: readonly ErrorCode[], is_charged: boolean): object {
   const common = { ...REQUEST_ID, ...(is_charged ? CHARGED : {}) };
-  const own = Object.entries(doc.answer_headers ?? {}).map(([name, what]) => [name, header(what)]);
+  const own = Object.entries(row.answer_headers ?? {}).map(([name, what]) => [name, header(what)]);
   const headers = { ...common, ...Object.fromEntries(own) };
-  const status = doc.status ?? 200;
-  const content = contentOf(doc);
-  const also = Object.entries(doc.also ?? {}).map(([other, description]) => [
+  const status = row.status ?? 200;
+  const content = contentOf(id, row);
+  const also = Object.entries(row.also ?? {}).map(([other, description]) => [
     other,
     { description, headers, ...(other.startsWith('2') ? content : {}) },
   ]);
@@ -72,10 +72,10 @@ function errorAnswer(codes: readonly ErrorCode[], headers: object): object {
   return { description: codes.join(', '), headers, content: { 'application/json': content } };
 }
 
-function contentOf({ operation_id, data, media, content, is_also_stream }: RouteDoc): object {
+function contentOf(id: string, { data, media, content, is_also_stream }: Route): object {
   if (media !== undefined) return { content: { [media]: { schema: content ?? mediaSchema(media) } } };
   if (!data) return {};
-  const { title = `${operation_id[0]?.toUpperCase()}${operation_id.slice(1)}` }: { title?: string } = data;
+  const { title = `${id[0]?.toUpperCase()}${id.slice(1)}` }: { title?: string } = data;
   const schema = { ...envelope({ success: { const: true }, data }), title: `${title}Response` };
   const example = { success: true, data: exampleOf(data, EXAMPLES) };
   const stream = is_also_stream ? { 'text/event-stream': { schema: mediaSchema('text/event-stream') } } : {};

@@ -1,19 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { RouteOptions } from 'fastify';
 import type { TSchema } from 'typebox';
-import { EXAMPLES } from '../../contract/documents/examples.ts';
-import { type RouteDoc, TAGS, type WebhookDoc } from '../../contract/documents/route-doc.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
+import { EXAMPLES } from '../../contract/routes/examples.ts';
+import { type Route, TAGS, type WebhookDoc } from '../../contract/routes/route.ts';
 import { VERSION } from '../version.ts';
 import { ANSWER_HEADERS, answers, errorSchemas, mediaSchema } from './openapi-answer.ts';
 import { exampleOf } from './openapi-example.ts';
 
-/** A route as it was registered. */
-export type RegisteredRoute = Pick<RouteOptions, 'url' | 'method' | 'schema'>;
-
-/** One operation of a document: a route, and what a caller needs. */
-export interface DocumentedRoute extends RegisteredRoute {
-  doc: RouteDoc;
+/** A route of a document, and what a caller needs. */
+export interface DocumentedRoute {
+  /** The operation id, from which clients make the name of a method. */
+  id: string;
+  row: Route;
   /** The ways to prove who calls, each with the scopes that it needs; none if the route is open. */
   security: Record<string, string[]>[];
   /** The errors that the route has like others. */
@@ -37,16 +35,17 @@ export function openApiDocument(program: DocumentedProgram, routes: readonly Doc
   const { title, description, security_schemes, webhooks } = program;
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
-    const path = route.url.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
+    const { id, row } = route;
+    const path = row.path.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}');
     paths[path] ??= {};
-    const methods = [route.method].flat();
+    const methods = [row.method].flat();
     for (const method of methods) {
-      const id = methods.length === 1 ? '' : `With${method[0]}${method.slice(1).toLowerCase()}`;
-      paths[path][method.toLowerCase()] = operation(route, path, id);
+      const suffix = methods.length === 1 ? '' : `With${method[0]}${method.slice(1).toLowerCase()}`;
+      paths[path][method.toLowerCase()] = operation(route, path, id + suffix);
     }
   }
   const used = new Set<string>(
-    [...Object.values(webhooks), ...routes.map(({ doc }) => doc)].map(({ tag }) => tag),
+    [...Object.values(webhooks), ...routes.map(({ row }) => row)].map(({ tag }) => tag),
   );
   const tags = Object.entries(TAGS).filter(([tag]) => used.has(tag));
   const named: Record<string, object> = {};
@@ -77,29 +76,24 @@ function usedHeaders(is_charged: boolean): object {
   return is_charged ? ANSWER_HEADERS : { RequestId, RetryAfter };
 }
 
-function errorsOf({ doc, errors }: DocumentedRoute): ErrorCode[] {
-  return [...(doc.errors ?? []), ...errors];
+function errorsOf({ row, errors }: DocumentedRoute): ErrorCode[] {
+  return [...(row.errors ?? []), ...errors];
 }
 
 function operation(route: DocumentedRoute, path: string, id: string): object {
-  const { schema, doc, security, is_charged = false } = route;
+  const { row, security, is_charged = false } = route;
   return {
-    operationId: doc.operation_id + id,
-    tags: [doc.tag],
-    summary: doc.summary,
+    operationId: id,
+    tags: [row.tag],
+    summary: row.summary,
     security,
-    parameters: [
-      ...pathParameters(path),
-      ...queryParameters(schema?.querystring ?? doc.query),
-      ...headerParameters(doc.headers),
-    ],
-    ...requestBody((schema?.body as TSchema | undefined) ?? doc.body, doc),
-    responses: answers(doc, errorsOf(route), is_charged),
+    parameters: [...pathParameters(path), ...queryParameters(row.query), ...headerParameters(row.headers)],
+    ...requestBody(row),
+    responses: answers(route.id, row, errorsOf(route), is_charged),
   };
 }
 
-function requestBody(schema: TSchema | undefined, doc: RouteDoc): object {
-  const { body_media, is_body_optional, example } = doc;
+function requestBody({ body: schema, body_media, is_body_optional, example }: Route): object {
   if (schema === undefined && body_media === undefined) return {};
   const content =
     schema === undefined

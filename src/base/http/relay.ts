@@ -1,4 +1,4 @@
-import { connect, type NetConnectOpts, type Socket } from 'node:net';
+import { connect, type NetConnectOpts, Socket } from 'node:net';
 import type { Upgrade } from './listener.ts';
 
 /** What a connection reads into at first: many are idle. */
@@ -27,10 +27,12 @@ export function connectRelayed(options: NetConnectOpts): Socket {
 /**
  * Passes what arrives on a connection from now on to another one, no faster than that one takes it; memory that was read
  * into is used again, with no stream between. The end is not passed on. Returns false, and changes nothing, for a
- * connection that is not of `connectRelayed`, or that has bytes which its stream's reader did not take yet.
+ * connection that is not of `connectRelayed`, or that has bytes which its stream's reader did not take yet; and for a target
+ * in this program, where bytes may be kept once they are taken.
  */
 export function relay(source: Socket, relayed: Relayed): boolean {
-  return source.readableLength === 0 && (readers.get(source)?.start(relayed) ?? false);
+  if (!(relayed.target instanceof Socket) || source.readableLength > 0) return false;
+  return readers.get(source)?.start(relayed) ?? false;
 }
 
 /**

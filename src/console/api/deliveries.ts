@@ -1,7 +1,7 @@
 import type { paths as DaemonPaths } from '../../client/openapi/daemon-api.ts';
 import type { paths } from '../../client/openapi/manager-api.ts';
 import type { AnswerOf, InitOf } from '../../client/routes.ts';
-import type { FinalState } from '../../contract/deliveries.ts';
+import type { FinalState } from '../../contract/words.ts';
 import { manager } from './client.ts';
 import type { Place } from './place.ts';
 

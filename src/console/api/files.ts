@@ -1,4 +1,5 @@
 import { SandboxdError } from '../../client/error.ts';
+import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import type { Place } from './place.ts';
 
 /** A path as the API takes it: its bytes where they are not UTF-8. */
@@ -9,13 +10,11 @@ export function queryOf({ path, path_base64 }: { path: string; path_base64?: str
   return path_base64 === undefined ? { path } : { path_base64 };
 }
 
-const PAGE_MAX = 1_000;
-
 /** The routes of files. Contract section 4, "Files". */
 export const files = {
   list: ({ sandbox }: Place, path: PathQuery, cursor: string | null, signal: AbortSignal) =>
     sandbox.GET('/api/v1/files/list', {
-      query: { ...path, limit: PAGE_MAX, ...(cursor === null ? {} : { cursor }) },
+      query: { ...path, limit: LIST_LIMIT_MAX, ...(cursor === null ? {} : { cursor }) },
       signal,
     }),
   /** The response with the bytes, from the first to the one before `end`. */

@@ -1,11 +1,11 @@
 import type { UsageWindow } from '../../client/manager-client.ts';
-import type { WindowType } from '../../contract/usage.ts';
+import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
+import type { WindowType } from '../../contract/words.ts';
 import { manager } from './client.ts';
 import { ROOT } from './connection.ts';
 
 /** Most windows that are read for a chart: more would take a browser too long. */
 const WINDOWS_MAX = 20_000;
-const PAGE_MAX = 1_000;
 
 /** All closed windows, or the newest of them. */
 export interface Windows {
@@ -26,7 +26,7 @@ export const team = {
     let windows: UsageWindow[] = [];
     let is_cut = false;
     for (let cursor: string | undefined; ; ) {
-      const query = { window_type, limit: PAGE_MAX, ...(cursor === undefined ? {} : { cursor }) };
+      const query = { window_type, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
       const page = await manager.GET('/api/v1/usage/windows', { query, signal });
       windows = windows.concat(page.windows);
       if (windows.length > WINDOWS_MAX) {
@@ -34,7 +34,7 @@ export const team = {
         is_cut = true;
       }
       onCount(windows.length);
-      if (page.windows.length < PAGE_MAX) return { windows, is_cut };
+      if (page.windows.length < LIST_LIMIT_MAX) return { windows, is_cut };
       cursor = page.next_cursor;
     }
   },

@@ -1,6 +1,6 @@
 import { useId, useState } from 'preact/hooks';
-import { DELIVERY_STATES } from '../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
+import { DELIVERY_STATES } from '../../contract/words.ts';
 import type { Delivery, Outbox } from '../api/deliveries.ts';
 import { useResource } from '../api/resource.ts';
 import { sandboxes } from '../api/sandboxes.ts';

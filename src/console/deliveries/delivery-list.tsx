@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { type DeliveryState, FINAL_STATES, type FinalState } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
+import { type DeliveryState, FINAL_STATES, type FinalState } from '../../contract/words.ts';
 import { deliveries, type Outbox } from '../api/deliveries.ts';
 import { useResource } from '../api/resource.ts';
 import { given, useRoute } from '../base/router.ts';

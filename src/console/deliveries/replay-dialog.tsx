@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { FinalState } from '../../contract/deliveries.ts';
+import type { FinalState } from '../../contract/words.ts';
 import type { DeliveryFilter, Outbox } from '../api/deliveries.ts';
 import { deliveries } from '../api/deliveries.ts';
 import { type Problem, problemOf } from '../api/problem.ts';

@@ -1,7 +1,6 @@
+import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import { type DeliveryFilter, deliveries, type Outbox } from '../api/deliveries.ts';
 
-/** The most entries of a page. */
-const PAGE_MAX = 1_000;
 /** Browsers have few connections, and others wait for them. */
 const AT_ONCE = 4;
 
@@ -12,7 +11,7 @@ export async function* matching(
   signal: AbortSignal,
 ): AsyncGenerator<string[], void> {
   for (let cursor: string | null | undefined; cursor !== null; ) {
-    const query = { ...filter, limit: PAGE_MAX, ...(cursor === undefined ? {} : { cursor }) };
+    const query = { ...filter, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
     const page = await deliveries.list(outbox, query, signal);
     yield page.deliveries.map(({ event_id }) => event_id);
     cursor = page.next_cursor;

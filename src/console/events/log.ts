@@ -1,4 +1,5 @@
-import { localTime, visible } from '../base/format.ts';
+import { eventRow } from '../../contract/events.ts';
+import { duration, localTime, visible } from '../base/format.ts';
 
 /** One event as a line: its time, kind, sandbox, and what it says. */
 export interface EventLine {
@@ -81,31 +82,7 @@ function objectOf(text: string): Record<string, unknown> {
 const SUMMARY_MAX = 200;
 
 function summaryOf(event_type: string, payload: unknown): string {
+  const json = JSON.stringify(payload ?? null);
   const fields = (typeof payload === 'object' && payload !== null ? payload : {}) as Record<string, unknown>;
-  const show = (...names: string[]) =>
-    names
-      .filter((name) => fields[name] !== null && fields[name] !== undefined)
-      .map((name) => `${name} ${plain(fields[name])}`)
-      .join('  ');
-  switch (event_type) {
-    case 'process.started':
-      return `${plain(fields.name ?? fields.process_id)}  ${plain(fields.command)}`.slice(0, SUMMARY_MAX);
-    case 'process.exited':
-    case 'process.crashed':
-      return `${plain(fields.process_id)}  ${show('exit_code', 'signal', 'reason', 'duration_ms')}`;
-    case 'file.modified':
-      return `${plain(fields.event_type)}  ${plain(fields.path)}${fields.old_path ? `  from ${plain(fields.old_path)}` : ''}`;
-    case 'agent.event':
-      return JSON.stringify(payload ?? null).slice(0, SUMMARY_MAX);
-    default:
-      return show('reason', 'actor', 'signal', 'paused_ms', 'uptime_ms', 'http_port', 'version').slice(
-        0,
-        SUMMARY_MAX,
-      );
-  }
-}
-
-function plain(value: unknown): string {
-  if (Array.isArray(value)) return value.map(plain).join(' ');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
+  return (eventRow(event_type)?.line(fields, { duration, json }) ?? json).slice(0, SUMMARY_MAX);
 }

@@ -1,4 +1,4 @@
-import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
+import { MANAGED_STATUSES } from '../../contract/words.ts';
 import { useResource } from '../api/resource.ts';
 import { sandboxes } from '../api/sandboxes.ts';
 import { sumOf, team } from '../api/team.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { RESTART_POLICIES, type RestartPolicy } from '../../contract/processes.ts';
+import { RESTART_POLICIES, type RestartPolicy } from '../../contract/words.ts';
 import type { Place } from '../api/place.ts';
 import { type ProcessRequest, processes } from '../api/processes.ts';
 import { Dialog } from '../parts/dialog.tsx';

@@ -1,6 +1,22 @@
+import { SANDBOX_SIZE_MIN_MIB } from '../../contract/defaults.ts';
 import { EVENT_TYPES, type EventType } from '../../contract/events.ts';
+import { TEMPLATE } from '../../contract/ids.ts';
+import {
+  DURATION_MAX_S,
+  GLOB_MAX_LENGTH,
+  GLOB_PATTERN,
+  GLOBS_MAX,
+  METADATA_KEY_PATTERN,
+  METADATA_KEY_SHAPE,
+  METADATA_MAX,
+  METADATA_TEXT_MAX,
+  mebibytes,
+  millicores,
+  SIZE_MAX_MIB,
+  VARIABLES_MAX_BYTES,
+  WEBHOOK_TEXT_MAX,
+} from '../../contract/limits.ts';
 import type { SandboxNetworkMode } from '../../contract/network.ts';
-import { TEMPLATE } from '../../contract/sandboxes.ts';
 import type { ClaimBody } from '../api/managed-sandbox.ts';
 
 /** What is typed into the form of a claim. */
@@ -57,20 +73,9 @@ export type Faults = Partial<Record<keyof ClaimForm, string>>;
 
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 const DURATION = 'must be like 90s, 30m, 2h or 7d; 0 is off';
-const MIB_OF: Record<string, number> = { Mi: 1, Gi: 1024, Ti: 1024 ** 2 };
-const SIZE_MIN_MIB = 128;
-const SIZE_MAX_MIB = 2 ** 31;
 const SIZE_PROBLEM = 'must be like 256Mi or 1Gi, from 128Mi to 2048Ti';
-const CORES = /^(0|[1-9]\d{0,3})(\.\d{1,3})?$/;
-/** A hundred years. */
-const DURATION_MAX_S = 100 * 366 * 24 * 60 * 60;
-const TEXT_MAX = 4_096;
-const GLOBS_MAX = 100;
-const GLOB_MAX = 256;
-const METADATA_KEY = /^[A-Za-z0-9_./-]{1,63}$/;
-const METADATA_MAX = 32;
-const METADATA_TEXT_MAX = 256;
-const ENV_MAX_BYTES = 64 * 1024;
+const GLOB = new RegExp(GLOB_PATTERN);
+const METADATA_KEY = new RegExp(METADATA_KEY_PATTERN);
 
 /** A typed duration in whole seconds; null where nothing is typed. */
 export function durationOf(text: string): { seconds: number | null; wrong: string | null } {
@@ -119,23 +124,24 @@ export function claimOf(form: ClaimForm): { body: ClaimBody; faults: Faults } {
 
 function webhookOf(form: ClaimForm, faults: Faults) {
   const url = form.webhook_url.trim();
+  const too_long = `at most ${WEBHOOK_TEXT_MAX} characters`;
   const { webhook_secret: secret, watch_dir, watch_ignore, events, retries_any } = form;
   if (url === '') {
     if (secret !== '' || watch_dir !== '' || watch_ignore.trim() !== '')
       faults.webhook_url = 'is required for these';
     return {};
   }
-  if (url.length > TEXT_MAX) faults.webhook_url = `at most ${TEXT_MAX} characters`;
-  if (secret.length > TEXT_MAX) faults.webhook_secret = `at most ${TEXT_MAX} characters`;
-  if (watch_dir.length > TEXT_MAX) faults.watch_dir = `at most ${TEXT_MAX} characters`;
+  if (url.length > WEBHOOK_TEXT_MAX) faults.webhook_url = too_long;
+  if (secret.length > WEBHOOK_TEXT_MAX) faults.webhook_secret = too_long;
+  if (watch_dir.length > WEBHOOK_TEXT_MAX) faults.watch_dir = too_long;
   if (!isWebhookUrl(url)) faults.webhook_url = 'must be http or https, without user and password';
   if (watch_dir !== '' && !watch_dir.startsWith('/')) faults.watch_dir = 'must be an absolute path';
   if (events.length === 0) faults.events = 'at least one kind must be sent';
   const globs = watch_ignore.split('\n').filter((line) => line.trim() !== '');
-  const glob = globs.find((each) => each.length > GLOB_MAX || /^(\.?\/)*$/.test(each));
+  const glob = globs.find((each) => each.length > GLOB_MAX_LENGTH || !GLOB.test(each));
   if (globs.length > GLOBS_MAX) faults.watch_ignore = `at most ${GLOBS_MAX} globs`;
   if (glob !== undefined)
-    faults.watch_ignore = `is no glob of 1 to ${GLOB_MAX} characters: ${glob.slice(0, 40)}`;
+    faults.watch_ignore = `is no glob of 1 to ${GLOB_MAX_LENGTH} characters: ${glob.slice(0, 40)}`;
   return {
     webhook: {
       url,
@@ -159,7 +165,7 @@ function metadataOf({ metadata }: ClaimForm, faults: Faults) {
   const key = entries.find(([name]) => !METADATA_KEY.test(name));
   const long = entries.find(([, text]) => text.length > METADATA_TEXT_MAX);
   if (wrong) faults.metadata = wrong;
-  else if (key) faults.metadata = `${key[0].slice(0, 40)}: a key is 1 to 63 of A-Z a-z 0-9 _ - . /`;
+  else if (key) faults.metadata = `${key[0].slice(0, 40)}: a key is ${METADATA_KEY_SHAPE}`;
   else if (long) faults.metadata = `${long[0]}: a text has at most ${METADATA_TEXT_MAX} characters`;
   else if (entries.length > METADATA_MAX) faults.metadata = `at most ${METADATA_MAX} pairs`;
   return entries.length === 0 ? {} : { metadata: pairs };
@@ -175,15 +181,14 @@ function variablesOf({ env_vars }: ClaimForm, faults: Faults) {
 export function environmentOf(text: string): ReturnType<typeof pairsOf> {
   const { pairs, wrong } = pairsOf(text, '=');
   const size = new TextEncoder().encode(Object.entries(pairs).flat().join('')).length;
-  const is_long = size + 2 * Object.keys(pairs).length > ENV_MAX_BYTES;
+  const is_long = size + 2 * Object.keys(pairs).length > VARIABLES_MAX_BYTES;
   return { pairs, wrong: wrong ?? (is_long ? 'at most 64 KiB of names and values' : null) };
 }
 
 /** What is wrong with a size of memory or disk; null where nothing is. */
 export function sizeProblem(text: string): string | null {
-  const [, number, unit = ''] = /^([1-9]\d{0,8})(Mi|Gi|Ti)$/.exec(text) ?? [];
-  const size_mib = Number(number) * (MIB_OF[unit] ?? Number.NaN);
-  return size_mib >= SIZE_MIN_MIB && size_mib <= SIZE_MAX_MIB ? null : SIZE_PROBLEM;
+  const size_mib = mebibytes(text) ?? 0;
+  return size_mib >= SANDBOX_SIZE_MIN_MIB && size_mib <= SIZE_MAX_MIB ? null : SIZE_PROBLEM;
 }
 
 function durationsOf(form: ClaimForm, faults: Faults) {
@@ -201,8 +206,7 @@ function resourcesOf(form: ClaimForm, faults: Faults) {
   const [bad_memory, bad_disk] = [memory, disk].map((each) => (each === '' ? null : sizeProblem(each)));
   if (bad_memory) faults.memory = bad_memory;
   if (bad_disk) faults.disk = bad_disk;
-  if (cpu !== '' && !(CORES.test(cpu) && Number(cpu) > 0))
-    faults.cpu = 'must be a number of cores like 0.5 or 2';
+  if (cpu !== '' && millicores(cpu) === null) faults.cpu = 'must be a number of cores like 0.5 or 2';
   if (memory === '' && cpu === '' && disk === '') return {};
   const resources = {
     ...(memory === '' ? {} : { memory }),

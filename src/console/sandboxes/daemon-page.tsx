@@ -1,4 +1,4 @@
-import type { SandboxView } from '../../contract/sandboxes.ts';
+import type { SandboxView } from '../../contract/sandbox.ts';
 import { DAEMON } from '../api/place.ts';
 import { useResource } from '../api/resource.ts';
 import { sandboxes } from '../api/sandboxes.ts';

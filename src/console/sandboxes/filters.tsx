@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
-import { MANAGED_STATUSES } from '../../contract/sandboxes.ts';
+import { isSandboxId } from '../../contract/ids.ts';
+import { MANAGED_STATUSES } from '../../contract/words.ts';
 import { goTo, linkTo, setQuery } from '../base/router.ts';
 import { Select } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
 
 /** What a word in the filter means: an id, a pair of metadata, or a template. */
 function meaningOf(word: string): { id?: string; metadata?: string; template?: string } {
-  if (/^sbx_[0-9a-f-]{36}$/.test(word)) return { id: word };
+  if (isSandboxId(word)) return { id: word };
   if (/^[A-Za-z0-9_./-]{1,63}:/.test(word)) return { metadata: word };
   return { template: word };
 }

@@ -1,4 +1,5 @@
-import { BY_NETWORK_POLICY, type DirectionUsage } from '../../contract/network.ts';
+import { BY_NETWORK_POLICY } from '../../contract/network.ts';
+import type { DirectionUsage } from '../../contract/sandboxes.ts';
 import type { ManagedSandbox } from '../api/managed-sandbox.ts';
 import { bytes, count, duration } from '../base/format.ts';
 import { Id } from '../parts/copy.tsx';

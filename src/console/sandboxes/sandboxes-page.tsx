@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagedStatus } from '../../contract/words.ts';
 import type { ManagedSandbox, SandboxPage } from '../api/managed-sandbox.ts';
 import { useResource } from '../api/resource.ts';
 import { sandboxes } from '../api/sandboxes.ts';

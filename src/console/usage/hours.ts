@@ -1,4 +1,5 @@
-import type { UsageWindow, WindowType } from '../../contract/usage.ts';
+import type { UsageWindow } from '../../contract/usage.ts';
+import type { WindowType } from '../../contract/words.ts';
 import { bytes, decimal } from '../base/format.ts';
 
 /** What a window type measures, for people. */

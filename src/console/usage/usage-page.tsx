@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
-import { type UsageWindow, WINDOW_TYPES } from '../../contract/usage.ts';
+import type { UsageWindow } from '../../contract/usage.ts';
+import { WINDOW_TYPES } from '../../contract/words.ts';
 import { useResource } from '../api/resource.ts';
 import { team } from '../api/team.ts';
 import { count, plural, shortId } from '../base/format.ts';

@@ -25,7 +25,7 @@ function objectOf(properties: Record<string, object>): () => Promise<object> {
 export const PROCESS_ROWS: RowKind = {
   name: 'process',
   id: 'process_id',
-  schema: async () => (await import('../../contract/schema/processes.ts')).ProcessData,
+  schema: async () => (await import('../../contract/processes.ts')).ProcessData,
   fields: [
     ...['process_id', 'pid', 'state', 'exit_code', 'exited_at', 'started_at', 'restart_count'],
     ...['resource_usage', 'name', 'command'],
@@ -38,7 +38,7 @@ export const DELIVERY_ROWS: RowKind = {
   name: 'record',
   id: 'event_id',
   schema: async () =>
-    (await import('../../contract/schema/deliveries.ts')).DeliveryPageData.properties.deliveries.items,
+    (await import('../../contract/deliveries.ts')).DeliveryPageData.properties.deliveries.items,
   fields: [
     ...['event_id', 'event_type', 'sequence', 'state', 'created_at', 'next_attempt_at', 'attempt_count'],
     ...['last_status', 'last_error'],
@@ -50,7 +50,7 @@ export const DELIVERY_ROWS: RowKind = {
 export const FILE_ROWS: RowKind = {
   name: 'entry',
   id: 'path',
-  schema: async () => (await import('../../contract/schema/files.ts')).FileEntryData,
+  schema: async () => (await import('../../contract/files.ts')).FileEntryData,
   fields: ['path', 'type', 'is_link', 'link_target', 'mode', 'user', 'group', 'size', 'mod_time'],
   later: [],
 };

@@ -12,7 +12,7 @@ import type { Answer, Connector, SentRequest } from '../../client/connector.ts';
 import { errorOfAnswer, SandboxdError } from '../../client/error.ts';
 import { jsonIn } from '../../client/message.ts';
 import { type OpenSocket, textsOf } from '../../client/streams/socket.ts';
-import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-socket.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
 import { Failure, reason } from '../failure.ts';
 import { checkedConnection } from './checked-connection.ts';

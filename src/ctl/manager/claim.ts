@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { Claim } from '../../client/manager-client.ts';
-import type { WebhookRetry } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
 import type { SandboxNetworkMode } from '../../contract/network.ts';
+import type { WebhookRetry } from '../../contract/words.ts';
 import { readSecretFile } from '../api/secret-file.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode, Failure, reason } from '../failure.ts';

@@ -1,5 +1,6 @@
 import type { ManagerClient } from '../../client/manager-client.ts';
-import { isSandboxId, type ManagedSandbox } from '../../contract/sandboxes.ts';
+import { isSandboxId } from '../../contract/ids.ts';
+import type { ManagedSandbox } from '../../contract/sandboxes.ts';
 import { SANDBOX_ROWS } from '../api/row-kinds.ts';
 import { soundRows } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';

@@ -1,13 +1,12 @@
-import type { ManagedSandbox, ManagedStatus } from '../../contract/sandboxes.ts';
+import { SANDBOX_PAGE_MAX } from '../../contract/limits.ts';
+import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import type { ManagedStatus } from '../../contract/words.ts';
 import { SANDBOX_ROWS } from '../api/row-kinds.ts';
 import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import type { ListedSandboxes } from './sandbox-id.ts';
 import { sandboxTable } from './sandbox-table.ts';
-
-/** Most entries of a page. Contract section 7, `GET /api/v1/sandboxes`. */
-const PAGE_MAX = 200;
 
 /** Which sandboxes to list; `limit` is the most, from 1. */
 export interface SandboxListOptions {
@@ -44,7 +43,7 @@ async function pageOf({ manager }: ManagerContext, options: SandboxListOptions):
   const known = new Set<string>();
   let offset = 0;
   for (;;) {
-    const limit = Math.min(options.limit - sandboxes.length, PAGE_MAX);
+    const limit = Math.min(options.limit - sandboxes.length, SANDBOX_PAGE_MAX);
     const { status, template: template_id, metadata } = options;
     const page: ListedSandboxes = await manager.GET('/api/v1/sandboxes', {
       query: { status, template_id, metadata, limit, offset },

@@ -1,6 +1,6 @@
 import { EVENT_TYPES } from '../../contract/events.ts';
-import { BY_NETWORK_POLICY, type DirectionUsage, type SandboxNetworkView } from '../../contract/network.ts';
-import type { ManagedSandbox } from '../../contract/sandboxes.ts';
+import { BY_NETWORK_POLICY } from '../../contract/network.ts';
+import type { DirectionUsage, ManagedSandbox, SandboxNetworkView } from '../../contract/sandboxes.ts';
 import type { ManagerContext } from '../context.ts';
 import { EXIT, type ExitCode } from '../failure.ts';
 import { duration, moment, size } from '../terminal/quantity.ts';

@@ -1,5 +1,6 @@
 import { LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import type { UsagePage, UsageWindow, WindowType } from '../../contract/usage.ts';
+import type { UsagePage, UsageWindow } from '../../contract/usage.ts';
+import type { WindowType } from '../../contract/words.ts';
 import { WINDOW_ROWS } from '../api/row-kinds.ts';
 import { soundRows, tellLeftOut } from '../api/sound-rows.ts';
 import type { ManagerContext } from '../context.ts';

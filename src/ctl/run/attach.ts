@@ -2,7 +2,7 @@ import type { ReadStream, WriteStream } from 'node:tty';
 import type { SandboxdError } from '../../client/error.ts';
 import type { Attachment } from '../../client/streams/attachment.ts';
 import type { Process } from '../../client/streams/process.ts';
-import type { PtySize } from '../../contract/schema/process-request.ts';
+import type { PtySize } from '../../contract/processes.ts';
 import { RECONNECT_MS, unlessInterrupted } from '../api/following.ts';
 import type { Context } from '../context.ts';
 import { pause } from '../pause.ts';

@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import type { SandboxdError } from '../../client/error.ts';
 import type { Process } from '../../client/streams/process.ts';
-import type { ProcessRequest } from '../../contract/schema/process-request.ts';
+import type { ProcessRequest } from '../../contract/processes.ts';
 import { following, unlessInterrupted } from '../api/following.ts';
 import type { Context } from '../context.ts';
 import { EXIT, Failure, RUN_FAILED } from '../failure.ts';

@@ -1,3 +1,4 @@
+import { eventRow } from '../../contract/events.ts';
 import type { ReceivedEvent } from '../listen/received-event.ts';
 import type { Output, Style } from './output.ts';
 import { cut, printable, width } from './printable.ts';
@@ -39,55 +40,7 @@ function colour({ event_type, payload }: ReceivedEvent): Style {
   return event_type.startsWith('file.') ? 'cyan' : 'magenta';
 }
 
-/** What happened, in words. Fields are shown as received, because a body may break the contract. */
+/** What happened, in words. */
 function summaryOf({ event_type, payload, payload_text }: ReceivedEvent): string {
-  switch (event_type) {
-    case 'sandbox.ready':
-      return `port ${show(payload.http_port)}, ${
-        payload.watch_dir === null ? 'watching nothing' : `watching ${show(payload.watch_dir)}`
-      }`;
-    case 'sandbox.paused':
-      return because(payload.reason, 'paused');
-    case 'sandbox.resumed':
-      return `${because(payload.reason, 'resumed')} after ${showDuration(payload.paused_ms)}`;
-    case 'sandbox.killed':
-      return `${show(payload.signal ?? payload.reason)} after ${showDuration(payload.uptime_ms)}`;
-    case 'sandbox.deleted':
-      return because(payload.reason, 'deleted');
-    case 'process.started':
-      return `${processName(payload)}${payload.restart_count ? ` restart ${show(payload.restart_count)}` : ''}: ${show(payload.command)}`;
-    case 'process.exited':
-    case 'process.crashed':
-      return `${processName(payload)} ${ending(payload)} after ${showDuration(payload.duration_ms)}`;
-    case 'file.modified':
-      return payload.event_type === 'rename'
-        ? `rename ${show(payload.old_path)} → ${show(payload.path)}`
-        : `${show(payload.event_type)} ${show(payload.path)}`;
-    default:
-      return payload_text;
-  }
-}
-
-function processName(payload: Record<string, unknown>): string {
-  return payload.name ? `${show(payload.name)} (pid ${show(payload.pid)})` : `pid ${show(payload.pid)}`;
-}
-
-function ending(payload: Record<string, unknown>): string {
-  if (payload.reason === 'oom') return 'ran out of memory';
-  if (payload.timed_out === true) return `timed out, ${show(payload.signal ?? payload.exit_code)}`;
-  if (payload.signal) return `ended by ${show(payload.signal)}${payload.core_dumped ? ', core dumped' : ''}`;
-  return payload.exit_code === null ? 'ended, exit code unknown' : `exited with ${show(payload.exit_code)}`;
-}
-
-function because(reason: unknown, what: string): string {
-  return reason ? `${what}: ${show(reason)}` : what;
-}
-
-function show(value: unknown): string {
-  if (Array.isArray(value)) return value.map(show).join(' ');
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '?');
-}
-
-function showDuration(value: unknown): string {
-  return typeof value === 'number' ? duration(value) : show(value);
+  return eventRow(event_type)?.line(payload, { duration, json: payload_text }) ?? payload_text;
 }

@@ -1,5 +1,5 @@
 import type { OutputGap, OutputPiece } from '../../client/streams/bytes.ts';
-import type { OutputStream } from '../../contract/processes.ts';
+import type { OutputStream } from '../../contract/words.ts';
 import type { Terminal } from '../context.ts';
 import type { Content } from './output.ts';
 

@@ -2,9 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { type Static, type TSchema, Type } from 'typebox';
 import { problemOf } from '../../base/schema.ts';
 import { type ApiError, errorBody, FieldError, invalidField } from '../../contract/errors.ts';
-import type { ProcessView } from '../../contract/processes.ts';
-import { closedObject } from '../../contract/schema/field.ts';
-import { type PtySize, PtySizeBody } from '../../contract/schema/process-request.ts';
+import { closedObject } from '../../contract/field.ts';
+import { type ProcessView, type PtySize, PtySizeBody } from '../../contract/processes.ts';
 import type { OutputItem } from '../../process/output/output-reader.ts';
 import { outputJson } from './process-output.ts';
 

@@ -1,25 +1,15 @@
 import type { FastifyReply } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { type HttpApp, success } from '../../base/http/app.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
+import type { ContextData, ContextExecData, ContextRequest } from '../../contract/contexts.ts';
 import { PROCESS_WAIT_MAX_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import type { ProcessState, ProcessView } from '../../contract/processes.ts';
-import {
-  ContextBody,
-  type ContextData,
-  type ContextExecData,
-  ContextInputBody,
-  ContextParams,
-  type ContextRequest,
-  ContextSignalBody,
-} from '../../contract/schema/contexts.ts';
-import { closedObject } from '../../contract/schema/field.ts';
-import { type ProcessRequest, PtySizeBody } from '../../contract/schema/process-request.ts';
-import { ProcessListQuery } from '../../contract/schema/processes.ts';
-import { NoQuery } from '../../contract/schema/query.ts';
+import { closedObject } from '../../contract/field.ts';
+import { type ProcessRequest, type ProcessView, PtySizeBody } from '../../contract/processes.ts';
+import type { ProcessState } from '../../contract/words.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import { type AttachFrames, checkedFrame, frameObject } from './attach-frame.ts';
+import type { DaemonHandlers } from './handlers.ts';
 import { answerAttach } from './process-attach.ts';
 import { type OutputTexts, outputTexts } from './process-output.ts';
 import { type ProcessRouteContext, processPage } from './process-routes.ts';
@@ -28,10 +18,6 @@ import { type ProcessRouteContext, processPage } from './process-routes.ts';
 export interface ContextRouteContext extends ProcessRouteContext {
   readonly supervisor: ProcessRouteContext['supervisor'] & Pick<Supervisor, 'restart' | 'hasTerminal'>;
 }
-
-const PATH = '/api/v1/contexts';
-const ONE = `${PATH}/:context_id`;
-const one = { params: ContextParams, querystring: NoQuery };
 
 /** How an end is called among contexts; a process that has not ended for good has none. */
 const ENDS: Partial<Record<ProcessState, 'stopped' | 'crashed'>> = { exited: 'stopped', crashed: 'crashed' };
@@ -68,82 +54,76 @@ const contextFrames = (has_terminal: boolean): AttachFrames => ({
   error: ({ message }) => JSON.stringify({ type: 'error', error: message }),
 });
 
-/** Adds the routes that call processes contexts. Source: contract section 4, "Contexts". */
-export function registerContextRoutes(app: HttpApp, daemon: ContextRouteContext): void {
-  app.post(PATH, { schema: { body: ContextBody, querystring: NoQuery } }, ({ body }, reply) =>
-    createContext(daemon, body, reply),
-  );
-
-  app.get(PATH, { schema: { querystring: ProcessListQuery } }, async ({ query }) => {
-    const { processes, next_cursor } = await processPage(daemon, query);
-    return success({ contexts: processes.map((process) => contextView(process)), next_cursor });
-  });
-
-  app.get(ONE, { schema: one }, async ({ params: { context_id } }) => {
-    const process = await daemon.supervisor.get(context_id);
-    return success(contextView(process, await outputTexts(daemon.supervisor, context_id)));
-  });
-
-  app.delete(ONE, { schema: one }, async ({ params: { context_id } }) => {
-    await daemon.supervisor.remove(context_id);
-    return success({ deleted: true });
-  });
-
-  app.post(`${ONE}/restart`, { schema: one }, async ({ params: { context_id } }) =>
-    success(contextView(await daemon.supervisor.restart(context_id))),
-  );
-
-  app.get(`${ONE}/ws`, { schema: one }, async (request, reply) => {
-    const { context_id } = request.params;
-    const frames = contextFrames(await daemon.supervisor.hasTerminal(context_id));
-    // The process waits for the client, which cannot ask for what it missed.
-    const query = { lossless: true };
-    return answerAttach(daemon, context_id, query, { request, reply }, frames);
-  });
-
-  registerInput(app, daemon);
-}
-
-function registerInput(app: HttpApp, daemon: ContextRouteContext): void {
-  const input = { ...one, body: ContextInputBody };
+/** The handlers of processes as contexts. Contract section 4, "Contexts". */
+export function contextHandlers(daemon: ContextRouteContext) {
   const write = (context_id: string, { data }: { data: string }, signal: AbortSignal) =>
     daemon.supervisor.writeStdin(context_id, { data: [Buffer.from(data, 'utf8')], signal });
+  return {
+    async createContext({ body = {}, reply }) {
+      return createContext(daemon, body, reply);
+    },
 
-  app.post(`${ONE}/input`, { schema: input }, async ({ params: { context_id }, body }, reply) => {
-    await write(context_id, body, disconnectSignal(reply));
-    return success({ written: true });
-  });
+    async listContexts({ query }) {
+      const { processes, next_cursor } = await processPage(daemon, query);
+      return { contexts: processes.map((process) => contextView(process)), next_cursor };
+    },
 
-  app.post(`${ONE}/exec`, { schema: input }, async ({ params: { context_id }, body }, reply) => {
-    const signal = disconnectSignal(reply);
-    await write(context_id, body, signal);
-    await daemon.supervisor.wait(context_id, { for: 'exit', timeout_ms: PROCESS_WAIT_MAX_MS, signal });
-    const process = await daemon.supervisor.get(context_id);
-    return success(execView(process, await outputTexts(daemon.supervisor, context_id)));
-  });
+    async getContext({ params: { context_id } }) {
+      const process = await daemon.supervisor.get(context_id);
+      return contextView(process, await outputTexts(daemon.supervisor, context_id));
+    },
 
-  app.post(`${ONE}/resize`, { schema: { ...one, body: PtySizeBody } }, async ({ params, body }) => {
-    daemon.supervisor.resize(params.context_id, body);
-    return success({ resized: true });
-  });
+    async endContext({ params: { context_id } }) {
+      await daemon.supervisor.remove(context_id);
+      return { deleted: true };
+    },
 
-  app.post(`${ONE}/signal`, { schema: { ...one, body: ContextSignalBody } }, async ({ params, body }) => {
-    daemon.supervisor.signal(params.context_id, body.signal);
-    return success({ signaled: true });
-  });
+    async restartContext({ params: { context_id } }) {
+      return contextView(await daemon.supervisor.restart(context_id));
+    },
+
+    async attachContext({ params: { context_id }, request, reply }) {
+      const frames = contextFrames(await daemon.supervisor.hasTerminal(context_id));
+      // The process waits for the client, which cannot ask for what it missed.
+      const query = { lossless: true };
+      await answerAttach(daemon, context_id, query, { request, reply }, frames);
+    },
+
+    async writeContextInput({ params: { context_id }, body, reply }) {
+      await write(context_id, body, disconnectSignal(reply));
+      return { written: true };
+    },
+
+    async execInContext({ params: { context_id }, body, reply }) {
+      const signal = disconnectSignal(reply);
+      await write(context_id, body, signal);
+      await daemon.supervisor.wait(context_id, { for: 'exit', timeout_ms: PROCESS_WAIT_MAX_MS, signal });
+      const process = await daemon.supervisor.get(context_id);
+      return execView(process, await outputTexts(daemon.supervisor, context_id));
+    },
+
+    async resizeContext({ params: { context_id }, body }) {
+      daemon.supervisor.resize(context_id, body);
+      return { resized: true };
+    },
+
+    async signalContext({ params: { context_id }, body: { signal } }) {
+      daemon.supervisor.signal(context_id, signal);
+      return { signaled: true };
+    },
+  } satisfies Partial<DaemonHandlers>;
 }
 
 async function createContext(
   daemon: ContextRouteContext,
-  body: ContextRequest | undefined,
+  body: ContextRequest,
   reply: FastifyReply,
-): Promise<unknown> {
-  const request = processRequest(body ?? {});
+): Promise<Static<typeof ContextData>> {
+  const request = processRequest(body);
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
   const { supervisor } = daemon;
   const { process } = await supervisor.spawn(request);
-  reply.code(201);
-  if (!body?.wait_until_done) return success(contextView(process));
+  if (!body.wait_until_done) return contextView(process);
   const wait = {
     for: 'exit',
     timeout_ms: PROCESS_WAIT_MAX_MS,
@@ -151,7 +131,7 @@ async function createContext(
   } as const;
   const { process_id } = process;
   const ended = (await supervisor.wait(process_id, wait)) ?? (await supervisor.get(process_id));
-  return success(contextView(ended, await outputTexts(supervisor, process_id)));
+  return contextView(ended, await outputTexts(supervisor, process_id));
 }
 
 /** The process of a context. Throws `not_implemented` for what no process can be. */

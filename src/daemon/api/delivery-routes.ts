@@ -1,10 +1,9 @@
-import type { HttpApp } from '../../base/http/app.ts';
-import { success } from '../../base/http/app.ts';
+import type { DeliveryDetail } from '../../contract/deliveries.ts';
 import { ApiError, stillPending } from '../../contract/errors.ts';
-import { DeliveryQuery, DiscardQuery, EventParams, ReplayQuery } from '../../contract/schema/deliveries.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { Publisher } from '../publisher.ts';
+import type { DaemonHandlers } from './handlers.ts';
 
 /** The slice of the daemon that the delivery routes use. */
 export interface DeliveryContext {
@@ -13,56 +12,50 @@ export interface DeliveryContext {
   readonly dispatcher: Pick<Dispatcher, 'refresh'> | null;
 }
 
-const list = { querystring: DeliveryQuery };
-const one = { params: EventParams };
-const replayAll = { querystring: ReplayQuery };
-const discardAll = { querystring: DiscardQuery };
+/** The handlers that list, show, replay and discard deliveries. Contract section 4, rows `/webhook/deliveries…`. */
+export function deliveryHandlers(daemon: DeliveryContext) {
+  return {
+    async listDeliveries({ query: { cursor, ...filter } }) {
+      return daemon.store.list({ ...filter, before_id: cursor === undefined ? cursor : Number(cursor) });
+    },
 
-/** Adds the routes that list, show, replay and discard deliveries. Source: contract section 4, rows `/webhook/deliveries…`. */
-export function registerDaemonDeliveryRoutes(app: HttpApp, daemon: DeliveryContext): void {
-  app.get('/api/v1/webhook/deliveries', { schema: list }, async ({ query }) => {
-    const { cursor, ...filter } = query;
-    return success(
-      await daemon.store.list({ ...filter, before_id: cursor === undefined ? cursor : Number(cursor) }),
-    );
-  });
+    async getDelivery({ params: { event_id } }) {
+      return found(await daemon.store.find(event_id), event_id);
+    },
 
-  app.get('/api/v1/webhook/deliveries/:event_id', { schema: one }, async ({ params }) => {
-    const delivery = await daemon.store.find(params.event_id);
-    if (!delivery) throw notFound(params.event_id);
-    return success(delivery);
-  });
+    async replayDelivery({ params: { event_id } }) {
+      checkWebhook(daemon);
+      const { state } = found(await daemon.store.find(event_id), event_id);
+      if (state === 'foreign') throw foreign();
+      await daemon.store.replay(event_id);
+      daemon.dispatcher?.refresh();
+      return found(await daemon.store.find(event_id), event_id);
+    },
 
-  app.post('/api/v1/webhook/deliveries/:event_id/replay', { schema: one }, async ({ params }) => {
-    const { event_id } = params;
-    checkWebhook(daemon);
-    const delivery = await daemon.store.find(event_id);
-    if (!delivery) throw notFound(event_id);
-    if (delivery.state === 'foreign') throw foreign();
-    await daemon.store.replay(event_id);
-    daemon.dispatcher?.refresh();
-    return success(await daemon.store.find(event_id));
-  });
+    async replayDeliveries({ query: { state } }) {
+      checkWebhook(daemon);
+      const replayed = await daemon.store.replayAll(state);
+      daemon.dispatcher?.refresh();
+      return { replayed };
+    },
 
-  app.post('/api/v1/webhook/deliveries/replay', { schema: replayAll }, async ({ query }) => {
-    checkWebhook(daemon);
-    const replayed = await daemon.store.replayAll(query.state);
-    daemon.dispatcher?.refresh();
-    return success({ replayed });
-  });
+    async discardDelivery({ params: { event_id } }) {
+      const outcome = await daemon.store.discard(event_id);
+      if (outcome === 'absent') throw notFound(event_id);
+      if (outcome === 'foreign') throw foreign();
+      if (outcome === 'pending') throw stillPending();
+      return { discarded: 1 };
+    },
 
-  app.delete('/api/v1/webhook/deliveries/:event_id', { schema: one }, async ({ params }) => {
-    const { event_id } = params;
-    const outcome = await daemon.store.discard(event_id);
-    if (outcome === 'absent') throw notFound(event_id);
-    if (outcome === 'foreign') throw foreign();
-    if (outcome === 'pending') throw stillPending();
-    return success({ discarded: 1 });
-  });
+    async discardDeliveries({ query: { state } }) {
+      return { discarded: await daemon.store.discardAll(state) };
+    },
+  } satisfies Partial<DaemonHandlers>;
+}
 
-  app.delete('/api/v1/webhook/deliveries', { schema: discardAll }, async ({ query }) => {
-    return success({ discarded: await daemon.store.discardAll(query.state) });
-  });
+function found(delivery: DeliveryDetail | null, event_id: string): DeliveryDetail {
+  if (!delivery) throw notFound(event_id);
+  return delivery;
 }
 
 function foreign(): ApiError {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
-import type { HttpApp } from '../../base/http/app.ts';
 import { SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
 import { invalidField } from '../../contract/errors.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { LoadedRecord, StreamRecord } from '../../outbox/store.ts';
+import type { DaemonHandlers } from './handlers.ts';
 
 /** The slice of the daemon that the event stream uses. */
 export interface EventStreamContext {
@@ -15,18 +15,20 @@ export interface EventStreamContext {
 const PAGE_RECORDS = 200;
 
 /**
- * Adds `GET /events/stream`, which sends every record when it is committed. A `Last-Event-ID` above the last sequence,
- * such as one of a fork's parent, starts with the next record. Source: contract section 4.
+ * The handler of `GET /events/stream`, which sends every record when it is committed. A `Last-Event-ID` above the last
+ * sequence, such as one of a fork's parent, starts with the next record. Contract section 4.
  */
-export function registerEventStream(app: HttpApp, daemon: EventStreamContext): void {
-  app.get('/api/v1/events/stream', async (request, reply) => {
-    const { store } = daemon;
-    const seen = lastEventId(request.headers['last-event-id']);
-    const last = await store.lastSequence();
-    const from = Math.min(seen ?? last, last);
-    const writer = new SseResponse(request, reply, daemon.clock);
-    await follow(daemon, from, writer).catch(() => writer.cut());
-  });
+export function eventStreamHandlers(daemon: EventStreamContext) {
+  return {
+    async streamEvents({ request, reply }) {
+      const { store } = daemon;
+      const seen = lastEventId(request.headers['last-event-id']);
+      const last = await store.lastSequence();
+      const from = Math.min(seen ?? last, last);
+      const writer = new SseResponse(request, reply, daemon.clock);
+      await follow(daemon, from, writer).catch(() => writer.cut());
+    },
+  } satisfies Partial<DaemonHandlers>;
 }
 
 /**

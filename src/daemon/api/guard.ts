@@ -2,11 +2,20 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { isCrossSite } from '../../base/http/browser-headers.ts';
-import { CONTROL_SCOPE_HEADER } from '../../contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER, includesScope } from '../../contract/control-socket.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { DaemonAccess } from '../../contract/routes/route.ts';
 import type { ControlToken } from '../control-token.ts';
 import { startingError } from '../start-gate.ts';
-import { accessOf, includesScope, type RouteAccess } from './route-access.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the daemon requires of the callers of a route. */
+    access?: DaemonAccess;
+    /** It does not wait for its turn. */
+    is_light?: boolean;
+  }
+}
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -108,9 +117,9 @@ export class Guard {
 }
 
 /** The access that a route requires; unknown paths and methods are answered without any. */
-function neededAccess({ raw, routeOptions, is404 }: FastifyRequest): RouteAccess {
+function neededAccess({ routeOptions, is404 }: FastifyRequest): DaemonAccess {
   if (is404) return 'health';
-  const access = accessOf(raw.method ?? '', routeOptions.url);
+  const { access } = routeOptions.config;
   if (access === undefined) throw new ApiError('forbidden');
   return access;
 }

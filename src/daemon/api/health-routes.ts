@@ -1,16 +1,17 @@
 import type { Clock } from '../../base/clock.ts';
-import { type HttpApp, success } from '../../base/http/app.ts';
 import { gauge, labelledCounter, labelledGauge, type Metric } from '../../base/metrics.ts';
 import { VERSION } from '../../base/version.ts';
-import { ApiError, errorBody } from '../../contract/errors.ts';
-import { PROCESS_STATES } from '../../contract/processes.ts';
-import type { EndpointView, SandboxState } from '../../contract/sandboxes.ts';
+import type { EndpointView } from '../../contract/deliveries.ts';
+import { ApiError } from '../../contract/errors.ts';
+import type { SandboxState } from '../../contract/sandbox.ts';
 import { FEATURES } from '../../contract/versions.ts';
+import { PROCESS_STATES } from '../../contract/words.ts';
 import type { Dispatcher } from '../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
 import type { Watcher } from '../../watch/thread/watcher.ts';
 import type { Metrics } from '../metrics.ts';
+import type { DaemonHandlers } from './handlers.ts';
 
 /** The slice of the daemon that readiness depends on. */
 export interface ReadinessContext {
@@ -46,23 +47,26 @@ const NOT_READY: Record<string, string> = {
 const STOPPING = 'the daemon is shutting down';
 const NO_PROCESSES = Object.fromEntries(PROCESS_STATES.map((state) => [state, 0]));
 
-/** Adds liveness, readiness and metrics at the root; none requires a token. Source: contract section 4. */
-export function registerDaemonHealthRoutes(app: HttpApp, daemon: HealthContext): void {
-  app.get('/healthz', async () => success({ alive: true, version: VERSION, features: FEATURES }));
+/** The handlers of liveness, readiness and metrics. Contract section 4. */
+export function daemonHealthHandlers(daemon: HealthContext) {
+  return {
+    async getHealth() {
+      return { alive: true, version: VERSION, features: [...FEATURES] };
+    },
 
-  app.get('/readyz', async (_request, reply) => {
-    const { not_ready, degraded } = readiness(daemon);
-    if (not_ready !== null) {
-      const code = daemon.state === 'stopping' ? 'shutting_down' : 'outbox_unavailable';
-      return reply.code(503).send(errorBody(new ApiError(code, not_ready)));
-    }
-    return success({ ready: true, ...(degraded.length > 0 ? { degraded } : {}) });
-  });
+    async getReadiness() {
+      const { not_ready, degraded } = readiness(daemon);
+      if (not_ready !== null) {
+        throw new ApiError(daemon.state === 'stopping' ? 'shutting_down' : 'outbox_unavailable', not_ready);
+      }
+      return { ready: true, ...(degraded.length > 0 ? { degraded } : {}) };
+    },
 
-  app.get('/metrics', async (_request, reply) => {
-    reply.type('text/plain; version=0.0.4; charset=utf-8');
-    return daemon.metrics.text(daemonGauges(daemon));
-  });
+    async getMetrics({ reply }) {
+      reply.type('text/plain; version=0.0.4; charset=utf-8');
+      return daemon.metrics.text(daemonGauges(daemon));
+    },
+  } satisfies Partial<DaemonHandlers>;
 }
 
 /**

@@ -10,13 +10,10 @@ import type { ControlToken } from '../control-token.ts';
 import { Listeners } from '../listeners.ts';
 import type { StartGate } from '../start-gate.ts';
 import { Guard } from './guard.ts';
-import { DirectPublish, PUBLISH_PATH, type PublishCore } from './publish/direct-publish.ts';
+import { DirectPublish, type PublishCore } from './publish/direct-publish.ts';
 
 /** Answered if the application cannot be created, for example without free descriptors. The next request retries. */
 const UNAVAILABLE = new ApiError('internal_error', 'The API could not be loaded.');
-
-/** Routes that cost little, and that others wait for: they do not wait for those that take longer. */
-const LIGHT_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', PUBLISH_PATH]);
 
 /** The slice of the daemon's core that its API is served with. */
 export interface LocalApiCore extends PublishCore {
@@ -104,7 +101,7 @@ export class LocalApi {
         .then(() => done(), done);
     });
     app.addHook('preValidation', ({ routeOptions }, _reply, done) => {
-      if (LIGHT_PATHS.has(routeOptions.url ?? '')) done();
+      if (routeOptions.config.is_light) done();
       else turns.take(done);
     });
   }

@@ -1,19 +1,14 @@
 import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
-import { type HttpApp, success, withStreamedBodies } from '../../base/http/app.ts';
 import { allowLongBody, isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
-import { EGRESS_PATH, EGRESS_PROTOCOL } from '../../contract/egress.ts';
+import { EGRESS_PROTOCOL } from '../../contract/control-socket.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import { LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PATH, type LifecycleRecord } from '../../contract/lifecycle.ts';
-import { PORTS_PATH } from '../../contract/ports.ts';
-import type { SandboxState } from '../../contract/sandboxes.ts';
-import { closedObject } from '../../contract/schema/field.ts';
-import { pageLimit } from '../../contract/schema/query.ts';
+import type { LifecycleRecord, SandboxState } from '../../contract/sandbox.ts';
 import type { OutboxClient } from '../../outbox/sqlite/client.ts';
 import type { LifecycleRow } from '../../outbox/sqlite/rows/lifecycle-records.ts';
 import type { Tunnels } from '../tunnels.ts';
+import type { DaemonHandlers } from './handlers.ts';
 import { answerPort, type PortContext } from './port-tunnel.ts';
 
 /** The slice of the daemon that the manager's routes use. */
@@ -27,41 +22,38 @@ export interface ManagerRouteContext extends PortContext {
   readonly store: Pick<OutboxClient, 'lifecycle'>;
 }
 
-const LifecycleQuery = closedObject({
-  after: Type.Integer({ minimum: 0, default: 0 }),
-  limit: pageLimit(LIFECYCLE_PAGE_RECORDS, LIFECYCLE_PAGE_RECORDS),
-});
-
 /**
- * Adds the routes that only the manager uses, over the control socket. Source: contract section 7.
+ * The handlers that only the manager uses, over the control socket. Contract section 7.
  * - `stop` ends the sandbox: it stops processes, emits `sandbox.killed` with reason `api`, and exits without a flush
  * - `hold` quiesces the sandbox for a fork while the request's body is open
  * - `egress` turns the connection into a tunnel for the webhook
  * - `ports` turns it into a connection to a port of the sandbox
  * - `events` reads the sandbox's own `sandbox.*` records as they are stored, for the feed
  */
-export async function registerManagerRoutes(app: HttpApp, daemon: ManagerRouteContext): Promise<void> {
-  app.post('/api/v1/sandbox/stop', async (_request, reply) => {
-    reply.code(202);
-    void daemon.stop();
-    return success({ state: daemon.state });
-  });
+export function managerHandlers(daemon: ManagerRouteContext) {
+  return {
+    async stopSandbox() {
+      void daemon.stop();
+      return { state: daemon.state as SandboxState };
+    },
 
-  app.get(`/api/v1${EGRESS_PATH}`, async (request, reply) => addTunnel(daemon, request, reply));
+    async openEgressTunnel({ request, reply }) {
+      addTunnel(daemon, request, reply);
+    },
 
-  app.get(`/api/v1${LIFECYCLE_PATH}`, { schema: { querystring: LifecycleQuery } }, async (request) => {
-    const { after, limit } = request.query;
-    const rows = await daemon.store.lifecycle(after, limit);
-    return success({ records: rows.map(lifecycleRecord) });
-  });
+    async listLifecycleRecords({ query: { after, limit } }) {
+      const rows = await daemon.store.lifecycle(after, limit);
+      return { records: rows.map(lifecycleRecord) };
+    },
 
-  app.get<{ Params: { port: string } }>(`/api/v1${PORTS_PATH}/:port`, async (request, reply) =>
-    answerPort(daemon, request.params.port, { request, reply }),
-  );
+    async connectToPort({ params: { port }, request, reply }) {
+      return answerPort(daemon, port, { request, reply });
+    },
 
-  await withStreamedBodies(app, (streamed) => {
-    streamed.post('/api/v1/sandbox/hold', (request, reply) => quiesce(daemon, request, reply));
-  });
+    async holdSandbox({ request, reply }) {
+      return quiesce(daemon, request, reply);
+    },
+  } satisfies Partial<DaemonHandlers>;
 }
 
 function lifecycleRecord({ mac, ...row }: LifecycleRow): LifecycleRecord {

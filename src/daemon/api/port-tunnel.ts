@@ -5,9 +5,9 @@ import type { HttpExchange } from '../../base/http/app.ts';
 import { isUpgrade, takeUpgrade } from '../../base/http/listener.ts';
 import { connectRelayed, joinUpgrade } from '../../base/http/relay.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
+import { PORT_PROTOCOL, portOf } from '../../contract/control-socket.ts';
 import { CONNECT_TIMEOUT_MS } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import { PORT_PROTOCOL, portOf } from '../../contract/ports.ts';
 
 /** The slice of the daemon that connections to ports use. */
 export interface PortContext {

@@ -1,32 +1,23 @@
 import type { FastifyReply } from 'fastify';
 import type { Static } from 'typebox';
 import { keepHeapSmall } from '../../base/engine/heap.ts';
-import { type HttpApp, type HttpExchange, success, withStreamedBodies } from '../../base/http/app.ts';
+import type { HttpExchange } from '../../base/http/app.ts';
 import { allowLongBody } from '../../base/http/listener.ts';
 import { disconnectSignal } from '../../base/http/sse-response.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import type { ProcessView } from '../../contract/processes.ts';
-import type { SandboxState } from '../../contract/sandboxes.ts';
-import {
-  ProcessBody,
-  type ProcessRequest,
-  PtySizeBody,
-  SignalBody,
-} from '../../contract/schema/process-request.ts';
-import {
-  AttachQuery,
-  OutputQuery,
-  type ProcessListData,
+import type {
+  ProcessListData,
   ProcessListQuery,
-  ProcessParams,
-  RemoveQuery,
+  ProcessRequest,
+  ProcessView,
+  StartedData,
   StartQuery,
   StdinQuery,
-  WaitQuery,
-} from '../../contract/schema/processes.ts';
-import { NoQuery } from '../../contract/schema/query.ts';
+} from '../../contract/processes.ts';
+import type { SandboxState } from '../../contract/sandbox.ts';
 import { checkProcessRequest } from '../../process/start/parse-request.ts';
 import type { Supervisor } from '../../process/supervisor.ts';
+import type { DaemonHandlers } from './handlers.ts';
 import { type AttachContext, answerAttach } from './process-attach.ts';
 import { answerOutput, type OutputContext, outputTexts } from './process-output.ts';
 
@@ -51,62 +42,52 @@ export interface ProcessRouteContext extends AttachContext, OutputContext {
 /** A body from which on what is made of it is worth collecting early: it is garbage as soon as its program runs. */
 const LARGE_BODY_BYTES = 64 * 1024;
 
-const PATH = '/api/v1/processes';
-const ONE = `${PATH}/:process_id`;
-const params = ProcessParams;
+/** The handlers that start, follow and end processes. Contract section 4, rows `/processes…`. */
+export function processHandlers(daemon: ProcessRouteContext) {
+  return {
+    async startProcess({ body, query, reply }) {
+      return startProcess(daemon, body, query, reply);
+    },
 
-/** Adds the routes that start, follow and end processes. Source: contract section 4, rows `/processes…`. */
-export async function registerProcessRoutes(app: HttpApp, daemon: ProcessRouteContext): Promise<void> {
-  const start = { body: ProcessBody, querystring: StartQuery };
-  app.post(PATH, { schema: start }, ({ body, query }, reply) => startProcess(daemon, body, query, reply));
+    async listProcesses({ query }) {
+      return processPage(daemon, query);
+    },
 
-  app.get(PATH, { schema: { querystring: ProcessListQuery } }, async ({ query }) =>
-    success(await processPage(daemon, query)),
-  );
+    async getProcess({ params: { process_id } }) {
+      return daemon.supervisor.get(process_id);
+    },
 
-  const one = { params, querystring: NoQuery };
-  app.get(ONE, { schema: one }, async (request) =>
-    success(await daemon.supervisor.get(request.params.process_id)),
-  );
+    async endProcess({ params: { process_id }, query: { grace_ms } }) {
+      return daemon.supervisor.remove(process_id, grace_ms);
+    },
 
-  app.delete(ONE, { schema: { params, querystring: RemoveQuery } }, async (request) =>
-    success(await daemon.supervisor.remove(request.params.process_id, request.query.grace_ms)),
-  );
+    async readProcessOutput({ params: { process_id }, query, request, reply }) {
+      await answerOutput(daemon, process_id, query, { request, reply });
+    },
 
-  const output = { params, querystring: OutputQuery };
-  app.get(`${ONE}/output`, { schema: output }, async (request, reply) =>
-    answerOutput(daemon, request.params.process_id, request.query, { request, reply }),
-  );
+    async attachProcess({ params: { process_id }, query, request, reply }) {
+      await answerAttach(daemon, process_id, query, { request, reply });
+    },
 
-  const attach = { params, querystring: AttachQuery };
-  app.get(`${ONE}/attach`, { schema: attach }, async (request, reply) =>
-    answerAttach(daemon, request.params.process_id, request.query, { request, reply }),
-  );
+    async waitForProcess({ params: { process_id }, query, reply }) {
+      const signal = disconnectSignal(reply);
+      const process = await daemon.supervisor.wait(process_id, { ...query, signal });
+      if (!process) throw new ApiError('timeout');
+      return process;
+    },
 
-  app.get(`${ONE}/wait`, { schema: { params, querystring: WaitQuery } }, async (request, reply) => {
-    const signal = disconnectSignal(reply);
-    const process = await daemon.supervisor.wait(request.params.process_id, { ...request.query, signal });
-    if (!process) throw new ApiError('timeout');
-    return success(process);
-  });
+    async signalProcess({ params: { process_id }, body: { signal, scope } }) {
+      daemon.supervisor.signal(process_id, signal, scope);
+    },
 
-  app.post(`${ONE}/signal`, { schema: { ...one, body: SignalBody } }, async (request, reply) => {
-    const { signal, scope } = request.body;
-    daemon.supervisor.signal(request.params.process_id, signal, scope);
-    reply.code(204);
-  });
+    async resizeProcess({ params: { process_id }, body }) {
+      daemon.supervisor.resize(process_id, body);
+    },
 
-  app.post(`${ONE}/resize`, { schema: { ...one, body: PtySizeBody } }, async (request, reply) => {
-    daemon.supervisor.resize(request.params.process_id, request.body);
-    reply.code(204);
-  });
-
-  await withStreamedBodies(app, (streamed) => {
-    const schema = { params, querystring: StdinQuery };
-    streamed.post(`${ONE}/stdin`, { schema }, (request, reply) =>
-      writeStdin(daemon, request.params.process_id, request.query, { request, reply }),
-    );
-  });
+    async writeProcessStdin({ params: { process_id }, query, request, reply }) {
+      await writeStdin(daemon, process_id, query, { request, reply });
+    },
+  } satisfies Partial<DaemonHandlers>;
 }
 
 /** A page of processes, newest first. Source: contract section 4, GET `/processes`. */
@@ -125,7 +106,7 @@ async function startProcess(
   body: ProcessRequest | undefined,
   { wait_ms, lossless }: Static<typeof StartQuery>,
   reply: FastifyReply,
-): Promise<unknown> {
+): Promise<Static<typeof StartedData>> {
   if (!body) throw invalidField('body', 'is required');
   if (lossless && wait_ms !== undefined)
     throw invalidField('lossless', 'is not accepted together with wait_ms');
@@ -134,8 +115,8 @@ async function startProcess(
   if (daemon.state === 'stopping') throw new ApiError('shutting_down');
   const { created, process } = await daemon.supervisor.spawn(body, { lossless });
   const ended = wait_ms === undefined ? {} : await outcome(daemon, process, wait_ms, disconnectSignal(reply));
-  reply.code(created ? 201 : 200);
-  return success({ ...process, ...ended });
+  if (!created) reply.code(200);
+  return { ...process, ...ended };
 }
 
 /** The process when it has ended or the time is up, with the end of its output as text. */

@@ -1,16 +1,10 @@
 import type { Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import { type Static, Type } from 'typebox';
-import type { HttpApp } from '../../base/http/app.ts';
-import { success } from '../../base/http/app.ts';
+import type { Static } from 'typebox';
 import type { Log } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
-import { WEBHOOK_EGRESSES } from '../../contract/egress.ts';
 import { ApiError, FieldError, invalidField, OptionError, StartError } from '../../contract/errors.ts';
-import type { SandboxState, SandboxView } from '../../contract/sandboxes.ts';
-import { environmentOf } from '../../contract/schema/environment.ts';
-import { namedObject, openObject, orNull, PlainText } from '../../contract/schema/field.ts';
-import { RetryClass, SentKinds, WatchIgnore } from '../../contract/schema/webhook.ts';
+import { InitBody, InitWebhook, type SandboxState, type SandboxView } from '../../contract/sandbox.ts';
 import { FEATURES } from '../../contract/versions.ts';
 import { recordKey } from '../../outbox/sqlite/rows/record-mac.ts';
 import { parseCidr } from '../../webhook/address.ts';
@@ -18,6 +12,7 @@ import { AddressGuard } from '../../webhook/address-guard.ts';
 import { type DaemonConfig, identifier, watchDir, webhookUrl } from '../config.ts';
 import type { Initialisation } from '../core.ts';
 import type { Environment } from '../environment.ts';
+import type { DaemonHandlers } from './handlers.ts';
 
 /** The slice of the daemon that the sandbox routes use. */
 export interface SandboxContext {
@@ -36,84 +31,56 @@ export interface SandboxContext {
 /** The init body's field for each option that an error may name. */
 const FIELDS: Record<string, string> = { '--webhook-url': 'webhook.url', '--watch-dir': 'webhook.watch_dir' };
 
-const InitWebhook = openObject('InitWebhook', {
-  url: Type.String(),
-  secret: Type.Optional(Type.String()),
-  watch_dir: Type.Optional(Type.String()),
-  watch_ignore: Type.Optional(WatchIgnore),
-  events: Type.Optional(SentKinds),
-  retry: Type.Optional(RetryClass),
-  // The URL comes from a third party: only public addresses and these ranges may be dialled.
-  allow_cidrs: Type.Optional(Type.Array(Type.String())),
-  egress: Type.Optional(Type.Enum(WEBHOOK_EGRESSES)),
-});
-
-const InitBody = openObject('InitSandboxRequest', {
-  sandbox_id: Type.String({ minLength: 1 }),
-  team_id: Type.String(),
-  // Absent for a sandbox that was claimed without a webhook.
-  webhook: Type.Optional(InitWebhook),
-  env: Type.Optional(environmentOf(PlainText)),
-  // Only from the manager, over the control socket: anyone who knows it could forge records.
-  record_key: Type.Optional(Type.String()),
-});
-
-const EnvBody = namedObject('EnvironmentRequest', { env: environmentOf(orNull(PlainText)) });
-
-const SwitchBody = namedObject('SandboxSwitchRequest', {
-  reason: Type.Optional(orNull(Type.String({ maxLength: 1024 }))),
-  memory: Type.Optional(Type.Boolean({ default: true })),
-  flush_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
-});
-
-/** Adds state, pause, resume, init and environment of the sandbox. Source: contract section 4, rows `/sandbox…`. */
-export function registerDaemonSandboxRoutes(app: HttpApp, daemon: SandboxContext): void {
+/** The handlers of state, pause, resume, init and environment of the sandbox. Contract section 4, rows `/sandbox…`. */
+export function ownSandboxHandlers(daemon: SandboxContext) {
   let initialised: { body: unknown; done: Promise<void> } | null = null;
+  // It has started by the time that any of these has been carried out.
+  const state = () => daemon.state as SandboxState;
+  return {
+    async getSandbox() {
+      return daemon.view();
+    },
 
-  app.get('/api/v1/sandbox', async () => success(await daemon.view()));
+    async pauseSandbox({ body: { reason = null, memory, flush_ms } = {} }) {
+      const keeps_memory = await daemon.pause(reason, flush_ms, memory);
+      return { state: state(), memory: keeps_memory };
+    },
 
-  app.post('/api/v1/sandbox/pause', { schema: { body: SwitchBody } }, async (request) => {
-    const { reason, memory, flush_ms } = (request.body ?? {}) as Static<typeof SwitchBody>;
-    const keeps_memory = await daemon.pause(reason ?? null, flush_ms, memory);
-    return success({ state: daemon.state, memory: keeps_memory });
-  });
+    async resumeSandbox({ body: { reason = null, memory } = {} }) {
+      const keeps_memory = await daemon.resume(reason, memory);
+      return { state: state(), memory: keeps_memory };
+    },
 
-  app.post('/api/v1/sandbox/resume', { schema: { body: SwitchBody } }, async (request) => {
-    const { reason, memory } = (request.body ?? {}) as Static<typeof SwitchBody>;
-    const keeps_memory = await daemon.resume(reason ?? null, memory);
-    return success({ state: daemon.state, memory: keeps_memory });
-  });
+    async setEnvironment({ body: { env } }) {
+      return { names: daemon.environment.change(env) };
+    },
 
-  app.put('/api/v1/sandbox/env', { schema: { body: EnvBody } }, async (request) => {
-    const { env } = request.body;
-    return success({ names: daemon.environment.change(env) });
-  });
-
-  app.post('/api/v1/sandbox/init', { schema: { body: InitBody } }, async (request) => {
-    if (!daemon.config.await_init) {
-      throw new ApiError('conflict', 'The sandbox was not started with --await-init.');
-    }
-    const is_control = daemon.isControl(request.raw.socket);
-    const { record_key, webhook } = request.body;
-    if (!is_control && (record_key !== undefined || webhook?.egress === 'manager')) {
-      const field = record_key === undefined ? 'webhook.egress' : 'record_key';
-      throw invalidField(field, 'is accepted only on the control socket');
-    }
-    if (initialised && !isDeepStrictEqual(initialised.body, request.body)) {
-      throw new ApiError('conflict', 'The sandbox has already been initialised with a different body.');
-    }
-    if (!initialised) {
-      const unknown = unknownFields(request.body);
-      if (unknown.length > 0)
-        daemon.log.warn({ fields: unknown }, 'fields of the init are not known and ignored');
-      initialised = { body: request.body, done: initialise(daemon, request.body, is_control) };
-      initialised.done.catch(() => {
-        initialised = null;
-      });
-    }
-    await initialised.done;
-    return success({ state: daemon.state, version: VERSION, features: FEATURES });
-  });
+    async initSandbox({ body, request }) {
+      if (!daemon.config.await_init) {
+        throw new ApiError('conflict', 'The sandbox was not started with --await-init.');
+      }
+      const is_control = daemon.isControl(request.raw.socket);
+      const { record_key, webhook } = body;
+      if (!is_control && (record_key !== undefined || webhook?.egress === 'manager')) {
+        const field = record_key === undefined ? 'webhook.egress' : 'record_key';
+        throw invalidField(field, 'is accepted only on the control socket');
+      }
+      if (initialised && !isDeepStrictEqual(initialised.body, body)) {
+        throw new ApiError('conflict', 'The sandbox has already been initialised with a different body.');
+      }
+      if (!initialised) {
+        const unknown = unknownFields(body);
+        if (unknown.length > 0)
+          daemon.log.warn({ fields: unknown }, 'fields of the init are not known and ignored');
+        initialised = { body, done: initialise(daemon, body, is_control) };
+        initialised.done.catch(() => {
+          initialised = null;
+        });
+      }
+      await initialised.done;
+      return { state: state(), version: VERSION, features: [...FEATURES] };
+    },
+  } satisfies Partial<DaemonHandlers>;
 }
 
 /** The names that a newer manager gives and this version does not know. */

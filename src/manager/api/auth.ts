@@ -3,17 +3,18 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { onceOver } from '../../base/http/sse-response.ts';
 import { ApiError } from '../../contract/errors.ts';
+import type { ManagerAccess } from '../../contract/routes/route.ts';
 import { tokenOfProtocols } from '../../contract/socket-token.ts';
 import { type Caller, includesTokenScope, type Scope } from '../../contract/tokens.ts';
 import type { TokenStore } from '../database/token-store.ts';
-import type { Right, Rights } from './rights.ts';
+import { type Right, type Rights, scopeOf } from './rights.ts';
 import { RequestShares } from './team-connections.ts';
 import { TeamTurns } from './team-turns.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that the caller's token needs; null if any token will do. */
-    scope?: Scope | null;
+    /** What the caller needs: as the route's row says, or any token. */
+    demands?: ManagerAccess | 'token';
     /** Its WebSocket may prove the caller by a subprotocol, which browsers can set. */
     takes_socket_token?: boolean;
   }
@@ -32,8 +33,8 @@ export type Charge = (caller: Caller, request: FastifyRequest, reply: FastifyRep
 
 /**
  * Authenticates every request and checks its scope; throws `unauthorized`, `forbidden`, or `too_many_requests` where the
- * caller has too many under way. A route that neither names a scope nor is open is refused. Source: contract section 7,
- * "Bearer tokens" and "Limits of a team".
+ * caller has too many under way. A route that does not say what it demands is refused. Source: contract section 7, "Bearer
+ * tokens" and "Limits of a team".
  */
 export function guardRoutes(
   app: HttpApp,
@@ -47,8 +48,8 @@ export function guardRoutes(
   app.decorateRequest('right', null);
   app.decorateRequest('leaveShare', () => {});
   app.addHook('onRequest', async (request, reply) => {
-    const { is_open, scope } = request.routeOptions.config;
-    if (is_open === true || request.is404) return;
+    const { demands } = request.routeOptions.config;
+    if (demands === 'open' || request.is404) return;
     const call = isUpgrade(request) ? request.raw.socket : reply.raw;
     const leaveAddress = shares.acquire(`address ${request.ip}`);
     onceOver(call, leaveAddress);
@@ -66,13 +67,14 @@ export function guardRoutes(
       rights.release(caller, right);
     });
     await charge(caller, request, reply);
-    if (scope === undefined) throw new ApiError('forbidden');
-    if (scope !== null) demand(request.caller, scope);
+    if (demands === undefined) throw new ApiError('forbidden');
+    const scope = scopeOf(demands);
+    if (scope !== null) demand(caller, scope);
   });
 }
 
 /** Throws `forbidden` if the caller's token lacks the scope. */
-export function demand({ scopes }: Caller, scope: Scope): void {
+function demand({ scopes }: Caller, scope: Scope): void {
   if (includesTokenScope(scopes, scope)) return;
   throw new ApiError('forbidden', `The token's scopes do not include ${scope}.`, { scope });
 }

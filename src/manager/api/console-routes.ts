@@ -3,7 +3,7 @@ import type { HttpApp } from '../../base/http/app.ts';
 import { type PageAnswer, type PageFiles, servedBy } from '../../base/http/page-files.ts';
 import { ApiError } from '../../contract/errors.ts';
 
-const OPEN = { is_open: true };
+const OPEN = { demands: 'open' } as const;
 const NOT_BUILT = 'The console is not part of this build.';
 
 /**

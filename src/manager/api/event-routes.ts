@@ -1,43 +1,14 @@
 import type { FastifyRequest } from 'fastify';
-import { type Static, Type } from 'typebox';
 import type { Clock } from '../../base/clock.ts';
-import { type HttpApp, success } from '../../base/http/app.ts';
 import { onceOver, SseResponse, untilDisconnect } from '../../base/http/sse-response.ts';
-import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
-import { RESUMED } from '../../contract/documents/route-doc.ts';
 import { invalidField } from '../../contract/errors.ts';
-import { FEED_EVENT_TYPES } from '../../contract/feed.ts';
-import { closedObject, namedObject, orNull, Time } from '../../contract/schema/field.ts';
-import { pageLimit } from '../../contract/schema/query.ts';
 import { type Position, START } from '../database/cursor.ts';
 import type { Feed } from '../events/feed.ts';
 import type { FeedFilter } from '../events/feed-store.ts';
 import { callerOf } from './auth.ts';
 import { revoked } from './rights.ts';
+import type { ApiHandlers } from './routes.ts';
 import type { PassedShares } from './team-connections.ts';
-
-const Kind = Type.Enum(FEED_EVENT_TYPES, { title: 'LifecycleEventType' });
-
-const PageData = namedObject('EventPage', {
-  events: Type.Array(
-    namedObject('LifecycleEvent', {
-      event_id: Type.String(),
-      event_type: Kind,
-      sandbox_id: Type.String(),
-      sequence: orNull(Type.Integer({ minimum: 1 })),
-      timestamp: Time,
-      body: Type.String({ description: "the exact body of the webhook's request" }),
-    }),
-  ),
-  next_cursor: Type.String({ minLength: 1 }),
-});
-
-const PageQuery = closedObject({
-  cursor: Type.Optional(Type.String({ minLength: 1 })),
-  limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
-  event_type: Type.Optional(Kind),
-  sandbox_id: Type.Optional(Type.String({ minLength: 1, maxLength: 256, pattern: '^[!-~]+$' })),
-});
 
 /** What the routes of the feed use. */
 export interface EventRouteParts {
@@ -52,37 +23,26 @@ const FOLLOWED_EVENTS = 100;
 /** What a follower reads from who asks for everything that is kept. */
 const ALL = '0';
 
-/** Registers the route of the team's lifecycle events, in commit order. Source: contract section 7, "The feed of events". */
-export function registerEventRoutes(app: HttpApp, parts: EventRouteParts): void {
-  const { feed } = parts;
-  const config = {
-    scope: 'webhooks:read' as const,
-    doc: {
-      operation_id: 'listEvents',
-      tag: 'events' as const,
-      summary: "List the team's lifecycle events in commit order; as text/event-stream, follow them",
-      data: PageData,
-      is_also_stream: true,
-      headers: RESUMED,
-      errors: ['too_many_requests'] as const,
+/** The route of the team's lifecycle events, in commit order. Source: contract section 7, "The feed of events". */
+export function feedHandlers({ feed, clock, shares }: EventRouteParts) {
+  return {
+    async listEvents({ query, request, reply }) {
+      const { team_id } = callerOf(request);
+      const { cursor, ...filter } = query;
+      if (!wantsStream(request)) {
+        const { events, next_cursor } = await feed.page(team_id, cursor, filter);
+        return { events, next_cursor };
+      }
+      const from = await startOf(feed, request, team_id, cursor);
+      onceOver(reply.raw, shares.acquire(team_id));
+      request.leaveShare();
+      const writer = new SseResponse(request, reply, clock);
+      request.right?.onLoss(() => writer.cutWith(revoked().code));
+      await follow(feed, team_id, { ...filter, limit: FOLLOWED_EVENTS }, from, writer).catch(() =>
+        writer.cut(),
+      );
     },
-  };
-  app.get('/api/v1/events', { config, schema: { querystring: PageQuery } }, async (request, reply) => {
-    const { team_id } = callerOf(request);
-    const { cursor, ...filter } = request.query;
-    if (!wantsStream(request)) {
-      const { events, next_cursor } = await feed.page(team_id, cursor, filter);
-      return success({ events, next_cursor });
-    }
-    const from = await startOf(feed, request, team_id);
-    onceOver(reply.raw, parts.shares.acquire(team_id));
-    request.leaveShare();
-    const writer = new SseResponse(request, reply, parts.clock);
-    request.right?.onLoss(() => writer.cutWith(revoked().code));
-    await follow(feed, team_id, { ...filter, limit: FOLLOWED_EVENTS }, from, writer).catch(() =>
-      writer.cut(),
-    );
-  });
+  } satisfies Partial<ApiHandlers>;
 }
 
 function wantsStream({ headers: { accept = '' } }: FastifyRequest): boolean {
@@ -92,14 +52,14 @@ function wantsStream({ headers: { accept = '' } }: FastifyRequest): boolean {
 /** Where a follower begins: after its last event, or after now. */
 async function startOf(
   feed: Feed,
-  request: FastifyRequest<{ Querystring: Static<typeof PageQuery> }>,
+  request: FastifyRequest,
   team_id: string,
+  cursor: string | undefined,
 ): Promise<Position> {
   const last = request.headers['last-event-id'];
   if (last === ALL) return START;
   if (Array.isArray(last)) throw invalidField('Last-Event-ID', 'must be one cursor');
   if (last !== undefined) return feed.positionOf(team_id, last, 'Last-Event-ID');
-  const { cursor } = request.query;
   return cursor === undefined ? feed.end() : feed.positionOf(team_id, cursor);
 }
 

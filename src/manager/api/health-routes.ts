@@ -1,10 +1,6 @@
-import { type HttpApp, success } from '../../base/http/app.ts';
 import type { MetricsRegistry } from '../../base/metrics.ts';
-import { healthDocs } from '../../contract/documents/health-docs.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
-
-const DOCS = healthDocs(['unavailable']);
-const open = (path: string) => ({ is_open: true, doc: DOCS[`GET ${path}`] });
+import type { ApiHandlers } from './routes.ts';
 
 /** Answers whether a manager is ready. */
 export interface Readiness {
@@ -14,18 +10,20 @@ export interface Readiness {
   facts(): Record<string, unknown>;
 }
 
-/** Registers liveness, readiness and metrics, at the root and without a token. Source: contract section 7. */
-export function registerHealthRoutes(app: HttpApp, readiness: Readiness, metrics: MetricsRegistry): void {
-  app.get('/healthz', { config: open('/healthz') }, async () => success({ alive: true }));
-
-  app.get('/readyz', { config: open('/readyz') }, async (_request, reply) => {
-    const reason = await readiness.notReady();
-    if (reason !== null) return reply.code(503).send(errorBody(new ApiError('unavailable', reason)));
-    return success({ ready: true, ...readiness.facts() });
-  });
-
-  app.get('/metrics', { config: open('/metrics') }, async (_request, reply) => {
-    reply.type('text/plain; version=0.0.4; charset=utf-8');
-    return metrics.text();
-  });
+/** Liveness, readiness and metrics, at the root and without a token. Source: contract section 7. */
+export function healthHandlers(readiness: Readiness, metrics: MetricsRegistry) {
+  return {
+    async getHealth() {
+      return { alive: true };
+    },
+    async getReadiness({ reply }) {
+      const reason = await readiness.notReady();
+      if (reason === null) return { ready: true, ...readiness.facts() };
+      reply.code(503).send(errorBody(new ApiError('unavailable', reason)));
+    },
+    async getMetrics({ reply }) {
+      reply.type('text/plain; version=0.0.4; charset=utf-8');
+      return metrics.text();
+    },
+  } satisfies Partial<ApiHandlers>;
 }

@@ -1,11 +1,7 @@
-import { Type } from 'typebox';
-import { type HttpApp, success } from '../../base/http/app.ts';
-import { LIST_LIMIT, LIST_LIMIT_MAX } from '../../contract/defaults.ts';
 import type { NodeHeld, NodeView } from '../../contract/node.ts';
-import { closedObject, namedObject, orNull } from '../../contract/schema/field.ts';
-import { integerFrom, pageLimit } from '../../contract/schema/query.ts';
 import type { NodeCapacity } from '../quotas/node-capacity.ts';
 import { type NodeUse, type QuotaStore, sumOf } from '../quotas/quota-store.ts';
+import type { ApiHandlers } from './routes.ts';
 
 /** What the route of the node uses. */
 export interface NodeRouteParts {
@@ -13,52 +9,9 @@ export interface NodeRouteParts {
   store: QuotaStore;
 }
 
-const Whole = integerFrom(0, Number.MAX_SAFE_INTEGER);
-const Limit = orNull(Whole);
-
-const HELD = {
-  memory_mib: Whole,
-  cpu_millis: Whole,
-  sandboxes: Whole,
-  disk_mib: Whole,
-  paused: Whole,
-  paused_memory_mib: Whole,
-};
-
-const NodeData = namedObject('Node', {
-  budget: namedObject('NodeBudget', {
-    memory_mib: Limit,
-    cpu_millis: Limit,
-    sandboxes: Limit,
-    disk_mib: Limit,
-  }),
-  use: namedObject('NodeUse', HELD),
-  unrecorded: namedObject('UnrecordedUse', HELD),
-  team_share: integerFrom(1, 100),
-  share: namedObject('TeamShare', { disk_mib: Limit, paused_memory_mib: Limit }),
-  teams: Type.Array(namedObject('TeamUse', { team_id: Type.String(), ...HELD })),
-  has_more: Type.Boolean(),
-});
-
-const PageQuery = closedObject({
-  limit: pageLimit(LIST_LIMIT, LIST_LIMIT_MAX),
-  offset: Type.Integer({ minimum: 0, default: 0 }),
-});
-
-/** Registers the route that shows operators the node's budget and who holds it. Source: contract section 7, "Node capacity". */
-export function registerNodeRoutes(app: HttpApp, parts: NodeRouteParts): void {
-  const config = {
-    scope: 'admin' as const,
-    doc: {
-      operation_id: 'getNode',
-      tag: 'node' as const,
-      summary: "Get the node's budget, its use, and what teams hold of it",
-      data: NodeData,
-    },
-  };
-  app.get('/api/v1/node', { config, schema: { querystring: PageQuery } }, async (request) =>
-    success(await nodeView(parts, request.query)),
-  );
+/** The route that shows operators the node's budget and who holds it. Source: contract section 7, "Node capacity". */
+export function nodeHandlers(parts: NodeRouteParts) {
+  return { getNode: ({ query }) => nodeView(parts, query) } satisfies Partial<ApiHandlers>;
 }
 
 async function nodeView(

@@ -24,15 +24,29 @@ const FEATURES: Readonly<Record<string, readonly string[]>> = {
   teams: ['/teams', '/teams/*'],
 };
 
-/** Registers a route for each path of theirs, which any token reaches and which is always 501. They are in no document. */
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** As the route's row says. */
+    unbuilt?: readonly string[] | undefined;
+  }
+}
+
+/**
+ * Registers a route for each path of theirs, which any token reaches and which is always 501. They are in no document. Of
+ * bodies, it takes what rows call unbuilt: call it before their routes are there.
+ */
 export function registerNotBuilt(app: HttpApp): void {
+  app.addHook('preValidation', async (request) => {
+    const { unbuilt } = request.routeOptions.config;
+    if (unbuilt !== undefined) withoutUnbuilt(request, unbuilt);
+  });
   for (const [feature, urls] of Object.entries(FEATURES)) {
     for (const url of urls) {
       app.route({
         method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
         url,
         // Before a body is read.
-        config: { scope: null },
+        config: { demands: 'token' },
         preParsing: async () => {
           throw new ApiError('not_implemented', `Not implemented: ${feature}.`, { feature });
         },
@@ -42,34 +56,20 @@ export function registerNotBuilt(app: HttpApp): void {
   }
 }
 
-/** Keys of a claim that are theirs alone. */
-export const CLAIM_KEYS = [
-  'snapshot_id',
-  'mounts',
-  'config.services',
-  'config.network.egress',
-  'config.network.credentialBindings',
-] as const;
-
-/** Keys of a PUT that are theirs alone. */
-export const CHANGE_KEYS = ['config.services', 'config.network'] as const;
-
 type Fields = Record<string, unknown>;
 
-/** A hook that takes such keys out of a body where they say nothing; throws `not_implemented` where they say something. */
-export function withoutUnbuilt(keys: readonly string[]) {
-  return async ({ body }: Pick<FastifyRequest, 'body'>): Promise<void> => {
-    for (const field of keys) {
-      const names = field.split('.');
-      const key = names.pop() as string;
-      const holder = names.reduce<unknown>((at, name) => (isFields(at) ? at[name] : undefined), body);
-      if (!isFields(holder) || !Object.hasOwn(holder, key)) continue;
-      if (!saysNothing(holder[key])) {
-        throw new ApiError('not_implemented', `Not implemented: ${field}.`, { field });
-      }
-      delete holder[key];
+/** Takes such keys out of a body where they say nothing; throws `not_implemented` where they say something. */
+export function withoutUnbuilt({ body }: Pick<FastifyRequest, 'body'>, keys: readonly string[]): void {
+  for (const field of keys) {
+    const names = field.split('.');
+    const key = names.pop() as string;
+    const holder = names.reduce<unknown>((at, name) => (isFields(at) ? at[name] : undefined), body);
+    if (!isFields(holder) || !Object.hasOwn(holder, key)) continue;
+    if (!saysNothing(holder[key])) {
+      throw new ApiError('not_implemented', `Not implemented: ${field}.`, { field });
     }
-  };
+    delete holder[key];
+  }
 }
 
 function isFields(value: unknown): value is Fields {

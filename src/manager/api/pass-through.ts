@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUpgrade } from '../../base/http/listener.ts';
-import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-socket.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
 import { offersSocketProtocol } from '../../contract/socket-token.ts';
 import { answerHeaders, upgradeHead } from './daemon-answer.ts';

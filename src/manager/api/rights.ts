@@ -3,8 +3,14 @@ import { isUpgrade } from '../../base/http/listener.ts';
 import type { Job } from '../../base/schedule.ts';
 import { RIGHTS_POLL_MS } from '../../contract/defaults.ts';
 import { ApiError, errorBody } from '../../contract/errors.ts';
+import type { ManagerAccess } from '../../contract/routes/route.ts';
 import { type Caller, includesTokenScope, type Scope } from '../../contract/tokens.ts';
 import type { TokenStore } from '../database/token-store.ts';
+
+/** The scope that a token needs for what a route demands; null if any will do. */
+export function scopeOf(demands: ManagerAccess | 'token'): Scope | null {
+  return demands === 'token' || demands === 'open' ? null : demands;
+}
 
 /** Ends a call whose token no longer allows it. */
 type Cut = () => void;
@@ -49,8 +55,8 @@ export class Rights implements Job {
 
   /** Holds the right of an authenticated call until it is released. */
   hold({ actor }: Caller, request: FastifyRequest, reply: FastifyReply): Right {
-    const { scope = null } = request.routeOptions.config;
-    const right = new Right(scope, () => refuse(request, reply));
+    const { demands = 'token' } = request.routeOptions.config;
+    const right = new Right(scopeOf(demands), () => refuse(request, reply));
     const held = this.#held.get(actor);
     if (held) held.add(right);
     else this.#held.set(actor, new Set([right]));

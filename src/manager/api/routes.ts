@@ -1,38 +1,55 @@
-import type { FastifyRequest, RouteOptions } from 'fastify';
+import type { FastifyContextConfig, FastifyRequest } from 'fastify';
 import type { HttpApp } from '../../base/http/app.ts';
 import { type DocumentedRoute, openApiDocument } from '../../base/http/openapi.ts';
-import { DOCUMENT_DOC } from '../../contract/documents/health-docs.ts';
-import type { RouteDoc } from '../../contract/documents/route-doc.ts';
-import { WEBHOOK_DOCS } from '../../contract/documents/webhook-docs.ts';
+import { type Handlers, serve } from '../../base/http/serve.ts';
 import type { ErrorCode } from '../../contract/errors.ts';
-import { isSandboxId } from '../../contract/sandboxes.ts';
+import { isSandboxId } from '../../contract/ids.ts';
+import { API_ROUTES, MANAGER_ROUTES } from '../../contract/routes/manager.ts';
+import type { ManagerRoute } from '../../contract/routes/route.ts';
+import { WEBHOOK_DOCS } from '../../contract/routes/webhook.ts';
 import { noSandbox } from '../sandboxes/transitions.ts';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    doc?: RouteDoc;
-  }
+/** A handler for each route of the manager's own. */
+export type ApiHandlers = Handlers<typeof MANAGER_ROUTES>;
+
+/** Serves the routes of the manager's own, and the document of all. Source: contract section 7. */
+export async function serveApi(app: HttpApp, handlers: Omit<ApiHandlers, 'getDocument'>): Promise<void> {
+  let document: object | null = null;
+  await serve<typeof MANAGER_ROUTES>(
+    app,
+    MANAGER_ROUTES,
+    {
+      ...handlers,
+      async getDocument() {
+        document ??= managerDocument();
+        return document;
+      },
+    },
+    configOf,
+  );
 }
 
-/** Registers the routes of one subject. */
-export type RouteRegistrar = (app: HttpApp) => void | Promise<void>;
+/** What the hooks of the manager read of a row. */
+export function configOf({ access, charge, unbuilt }: ManagerRoute): FastifyContextConfig {
+  return { demands: access, charge, unbuilt };
+}
 
-/** Registers all routes of the manager, and the document that describes them. Source: contract section 7. */
-export async function registerRoutes(app: HttpApp, registrars: readonly RouteRegistrar[]): Promise<void> {
-  const routes: DocumentedRoute[] = [];
-  app.addHook('onRoute', (route) => {
-    const { doc } = route.config ?? {};
-    if (doc) routes.push(documented(route, doc));
-  });
+/** Has the sandboxes of paths that name one checked; call it before the routes are there. */
+export function checkSandboxIds(app: HttpApp): void {
   app.addHook('onRequest', async (request) => demandId(request));
-  for (const register of registrars) await register(app);
-  const config = { is_open: true, doc: DOCUMENT_DOC };
-  let document: object | null = null;
-  app.get('/openapi.json', { config }, async () => {
-    document ??= openApiDocument(PROGRAM, routes);
-    return document;
-  });
-  await app.ready();
+}
+
+/** Throws `not_found` for an impossible id without asking the database, which cannot store every text of a path. */
+function demandId({ params, routeOptions }: FastifyRequest): void {
+  const { sandbox_id } = params as { sandbox_id?: string };
+  if (sandbox_id === undefined || routeOptions.config.demands === 'open' || isSandboxId(sandbox_id)) return;
+  throw noSandbox();
+}
+
+/** The OpenAPI document of the manager's routes and of those that it passes through. */
+export function managerDocument(): object {
+  const routes = Object.entries<ManagerRoute>(API_ROUTES).map(([id, row]) => documented(id, row));
+  return openApiDocument(PROGRAM, routes);
 }
 
 const PROGRAM = {
@@ -55,21 +72,13 @@ const ERRORS: readonly ErrorCode[] = [
 ];
 const BODY_ERRORS: readonly ErrorCode[] = ['timeout', 'payload_too_large', 'unsupported_media_type'];
 
-function documented({ url, method, schema, config }: RouteOptions, doc: RouteDoc): DocumentedRoute {
-  const { scope, is_open } = config ?? {};
-  if (is_open) return { url, method, schema, doc, security: [], errors: OPEN_ERRORS };
-  // Operators' routes are not charged. Source: contract section 7, "Charging order".
-  const is_charged = !url.startsWith('/internal/');
+function documented(id: string, row: ManagerRoute): DocumentedRoute {
+  const { access, charge, body, path } = row;
+  if (access === 'open') return { id, row, security: [], errors: OPEN_ERRORS };
+  const is_charged = charge !== 'none';
   const errors: ErrorCode[] = [...ERRORS];
   if (is_charged) errors.push('quota_exceeded');
-  if ((schema?.body ?? doc.body) !== undefined) errors.push(...BODY_ERRORS);
-  if (url.includes(':sandbox_id')) errors.push('not_found');
-  return { url, method, schema, doc, security: [{ token: scope ? [scope] : [] }], errors, is_charged };
-}
-
-/** Throws `not_found` for an impossible id without asking the database, which cannot store every text of a path. */
-function demandId({ params, routeOptions }: FastifyRequest): void {
-  const { sandbox_id } = params as { sandbox_id?: string };
-  if (sandbox_id === undefined || routeOptions.config.is_open || isSandboxId(sandbox_id)) return;
-  throw noSandbox();
+  if (body !== undefined) errors.push(...BODY_ERRORS);
+  if (path.includes(':sandbox_id')) errors.push('not_found');
+  return { id, row, security: [{ token: [access] }], errors, is_charged };
 }

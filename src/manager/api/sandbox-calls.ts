@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUpgrade } from '../../base/http/listener.ts';
 import { onceOver } from '../../base/http/sse-response.ts';
+import type { Passed } from '../../contract/routes/route.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';
 import type { Sandboxes } from '../sandboxes/sandboxes.ts';
 import { transitionError } from '../sandboxes/transitions.ts';
 import type { Uses } from '../sandboxes/uses.ts';
 import { callerOf } from './auth.ts';
-import type { PassedRoute } from './passed-routes.ts';
 import type { PassedShares } from './team-connections.ts';
 
 /** What is needed to let calls into sandboxes. */
@@ -23,7 +23,7 @@ export interface SandboxCallParts {
  */
 export async function admitCall(
   { shares, sandboxes, uses }: SandboxCallParts,
-  { answered_by, is_use }: Pick<PassedRoute, 'answered_by' | 'is_use'>,
+  { answered_by, is_use }: Pick<Passed, 'answered_by' | 'is_use'>,
   sandbox_id: string,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -5,6 +5,7 @@ import { type Clock, runTime, sleep } from '../../base/clock.ts';
 import type { HttpApp } from '../../base/http/app.ts';
 import { createListener, isUpgrade } from '../../base/http/listener.ts';
 import { StartError } from '../../contract/errors.ts';
+import { type ManagerCall, makeCall } from './call.ts';
 import { TeamConnections } from './team-connections.ts';
 
 /** How long a stop waits for requests in progress. */
@@ -15,6 +16,8 @@ const KEEP_ALIVE_MS = 60_000;
 
 /** The HTTP server of the manager's API. */
 export class ApiServer {
+  /** Calls the API from inside this program. */
+  readonly call: ManagerCall;
   readonly #connections = new TeamConnections();
   readonly #server: Server;
   readonly #clock: Clock;
@@ -24,6 +27,7 @@ export class ApiServer {
   constructor(app: HttpApp, clock: Clock) {
     this.#clock = clock;
     this.#server = createListener(app, this.#connections);
+    this.call = makeCall(this.#server);
     // A client that has vanished must not keep a sandbox from being idle for ever.
     this.#server.on('connection', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
     app.addHook('onRequest', async (request, reply) => {

@@ -1,6 +1,7 @@
 import type { Given } from '../../base/options.ts';
 import { StartError } from '../../contract/errors.ts';
-import { BURST_MIN_BYTES, type SandboxBandwidth } from '../../contract/network.ts';
+import { BURST_MIN_BYTES } from '../../contract/network.ts';
+import type { SandboxBandwidth } from '../../contract/sandboxes.ts';
 
 /** The keys of the config file that set the bandwidth of every sandbox whose claim does not say otherwise. */
 export const BANDWIDTH_KEYS = [

@@ -1,7 +1,7 @@
 import { closestTo } from '../../base/closest.ts';
 import { badOption, type Given, type OptionValues, readOptions } from '../../base/options.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { SandboxBandwidth } from '../../contract/network.ts';
+import type { SandboxBandwidth } from '../../contract/sandboxes.ts';
 import type { SandboxTemplates } from '../../contract/templates.ts';
 import { BANDWIDTH_KEYS, defaultBandwidth } from './bandwidth.ts';
 import { MANAGER_OPTIONS } from './options.ts';

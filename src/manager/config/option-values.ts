@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { OptionType } from '../../base/options.ts';
 import { TRANSFER_RATE_MIN_BYTES } from '../../contract/defaults.ts';
+import { mebibytes, millicores } from '../../contract/limits.ts';
 import { parseCidr } from '../../webhook/address.ts';
-import { mebibytes, millicores } from './quantity.ts';
 
 const MIB_BYTES = 1024 * 1024;
 

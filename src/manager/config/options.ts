@@ -8,7 +8,7 @@ import {
 } from '../../base/options.ts';
 import { TEAM_SHARE_PERCENT } from '../../contract/defaults.ts';
 import { NETWORK_OPTIONS } from '../../contract/network.ts';
-import { INJECTIONS, RUNTIMES } from '../../contract/runtimes.ts';
+import { INJECTIONS, RUNTIMES } from '../../contract/templates.ts';
 import {
   CIDRS,
   CORES,

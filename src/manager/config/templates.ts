@@ -3,9 +3,9 @@ import type { Given } from '../../base/options.ts';
 import { problemOf } from '../../base/schema.ts';
 import { EPHEMERAL_MIB, EPHEMERAL_WITH_ROOT_MIB } from '../../contract/defaults.ts';
 import { StartError } from '../../contract/errors.ts';
-import { closedObject } from '../../contract/schema/field.ts';
+import { closedObject } from '../../contract/field.ts';
+import { mebibytes, millicores } from '../../contract/limits.ts';
 import type { SandboxTemplates, TemplatePool } from '../../contract/templates.ts';
-import { mebibytes, millicores } from './quantity.ts';
 
 /** The key of the config file that holds the templates. */
 export const TEMPLATES_KEY = 'templates';

@@ -1,7 +1,12 @@
 import type { Generated } from 'kysely';
-import type { AttemptError, DeliveryState, WebhookRetry } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
-import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
+import type {
+  AttemptError,
+  DeliveryState,
+  ManagedStatus,
+  Persistence,
+  WebhookRetry,
+} from '../../contract/words.ts';
 
 /** Which of the two databases is used; stores ask only where the SQL must differ. */
 export type Dialect = 'sqlite' | 'postgres';

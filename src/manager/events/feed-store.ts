@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { FeedEventType } from '../../contract/feed.ts';
+import type { FeedEventType } from '../../contract/events.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { isAfter, isComplete } from '../database/position-store.ts';

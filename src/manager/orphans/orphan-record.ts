@@ -1,6 +1,6 @@
 import { StartError } from '../../contract/errors.ts';
+import { sizeText } from '../../contract/limits.ts';
 import type { KeptSandbox } from '../../runtime/runtime.ts';
-import { sizeText } from '../config/quantity.ts';
 import type { Seal } from '../database/seal.ts';
 import { envOf, type NotedRow, sealContext, sealedEnv } from '../sandboxes/sandbox-row.ts';
 import type { ManagedSandboxRow } from '../sandboxes/sandbox-store.ts';

@@ -1,12 +1,7 @@
 import type { SelectQueryBuilder } from 'kysely';
 import { DELIVERY_WINDOW_MS } from '../../contract/defaults.ts';
-import type {
-  DeliveryDetail,
-  DeliveryPage,
-  DeliveryState,
-  DeliveryView,
-  OfSandbox,
-} from '../../contract/deliveries.ts';
+import type { DeliveryDetail, DeliveryPage, DeliveryView, OfSandbox } from '../../contract/deliveries.ts';
+import type { DeliveryState } from '../../contract/words.ts';
 import { replayChange } from '../../outbox/delivery-lifecycle.ts';
 import { deliveryDetail, deliveryView } from '../../outbox/delivery-view.ts';
 import type { DeliveryFilter } from '../../outbox/store.ts';

@@ -1,6 +1,6 @@
 import type { Log } from '../../base/log.ts';
 import { DELIVERY_CONCURRENCY } from '../../contract/defaults.ts';
-import type { EndpointView } from '../../contract/sandboxes.ts';
+import type { EndpointView } from '../../contract/deliveries.ts';
 import type { AttemptReport } from '../../outbox/attempts.ts';
 import { Dispatcher } from '../../outbox/dispatcher.ts';
 import { EndpointLog, loggedEndpoint } from '../../outbox/endpoint-log.ts';

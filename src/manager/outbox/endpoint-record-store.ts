@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
 import { sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { WebhookRetry } from '../../contract/deliveries.ts';
+import type { WebhookRetry } from '../../contract/words.ts';
 import type {
   AttemptOutcome,
   DeliveryStore,

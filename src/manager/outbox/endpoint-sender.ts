@@ -1,6 +1,6 @@
 import type { Log } from '../../base/log.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import type { AttemptError } from '../../contract/deliveries.ts';
+import type { AttemptError } from '../../contract/words.ts';
 import type { Sender } from '../../outbox/sender.ts';
 import { storedHeaders } from '../../webhook/deleted-request.ts';
 import type { AttemptResult } from '../../webhook/retry.ts';

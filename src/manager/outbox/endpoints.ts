@@ -1,7 +1,7 @@
 import { type Clock, runTime, sleep, type Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Service } from '../../base/service.ts';
-import type { EndpointView } from '../../contract/sandboxes.ts';
+import type { EndpointView } from '../../contract/deliveries.ts';
 import { loggedEndpoint } from '../../outbox/endpoint-log.ts';
 import { reasonOf } from '../database/database-errors.ts';
 import { EndpointDelivery, type EndpointDeliveryParts } from './endpoint-delivery.ts';

@@ -5,8 +5,8 @@ import {
   TEAM_UNDELIVERED_BYTES,
   TEAM_UNDELIVERED_RECORDS,
 } from '../../contract/defaults.ts';
-import type { UndeliveredState } from '../../contract/deliveries.ts';
 import type { EventType } from '../../contract/events.ts';
+import type { UndeliveredState } from '../../contract/words.ts';
 import type { UndeliveredRecord } from '../../outbox/sqlite/undelivered/undelivered-record.ts';
 import { deletedRequest } from '../../webhook/deleted-request.ts';
 import { asksForStandardWebhooks } from '../../webhook/signature.ts';

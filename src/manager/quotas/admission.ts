@@ -1,5 +1,6 @@
+import type { QuotaRefusal } from '../../contract/error-details.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { Dimension, QuotaRefusal } from '../../contract/quotas.ts';
+import type { Dimension } from '../../contract/words.ts';
 import type { Transaction } from '../database/database.ts';
 import type { Admission, Lease } from '../sandboxes/ports.ts';
 import type { NodeCapacity } from './node-capacity.ts';

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import { DIMENSIONS, type RatePolicy } from '../../contract/quotas.ts';
+import type { RatePolicy } from '../../contract/quotas.ts';
+import { DIMENSIONS } from '../../contract/words.ts';
 import { type Bucket, draw, refilled } from './bucket.ts';
 import {
   type BucketName,

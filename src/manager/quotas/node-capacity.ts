@@ -1,6 +1,5 @@
-import { PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
+import { DISK_DEFAULT_MIB, PAUSED_MEMORY_MIB } from '../../contract/defaults.ts';
 import type { NodeLimits } from '../../contract/node.ts';
-import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
 import type { SandboxNode } from '../../runtime/runtime.ts';
 import type { ManagerConfig, NodeBudget } from '../config/config.ts';
 import type { Transaction } from '../database/database.ts';

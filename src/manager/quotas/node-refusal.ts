@@ -1,6 +1,6 @@
 import { ApiError } from '../../contract/errors.ts';
+import { sizeText } from '../../contract/limits.ts';
 import type { NodeBudget } from '../config/config.ts';
-import { sizeText } from '../config/quantity.ts';
 
 /** What a claim calls each part of the budget, and how it writes an amount; null: nothing asks for less of it. */
 const PARTS = {

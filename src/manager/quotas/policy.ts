@@ -1,39 +1,10 @@
-import { Type } from 'typebox';
 import { problemOf } from '../../base/schema.ts';
 import type { Problem } from '../../contract/errors.ts';
-import {
-  DIMENSION_KINDS,
-  DIMENSIONS,
-  type Dimension,
-  type DimensionKind,
-  factsOf,
-  type QuotaPolicy,
-} from '../../contract/quotas.ts';
-import { closedObject, namedObject, orNull } from '../../contract/schema/field.ts';
-import { integerFrom } from '../../contract/schema/query.ts';
+import { CapacityPolicy, type QuotaPolicy, RatePolicyData } from '../../contract/quotas.ts';
+import { DIMENSIONS, type Dimension, type DimensionKind, factsOf } from '../../contract/words.ts';
 
 /** The result of a check: a value, or what is wrong with it. */
 export type Checked<Value> = { value: Value; fault?: undefined } | { value?: undefined; fault: Problem };
-
-const limit_value = integerFrom(0, Number.MAX_SAFE_INTEGER);
-const interval_ms = integerFrom(1, Number.MAX_SAFE_INTEGER);
-const burst_value = integerFrom(0, Number.MAX_SAFE_INTEGER);
-
-const Capacity = closedObject({ kind: Type.Optional(Type.Literal('capacity')), limit_value });
-const Rate = closedObject({
-  kind: Type.Optional(Type.Literal('rate')),
-  limit_value,
-  interval_ms,
-  burst_value,
-});
-
-/** A policy of either kind, as the body of a PUT; null is as good as absent. `asPolicy` checks the kind. */
-export const PolicyBody = namedObject('QuotaPolicy', {
-  kind: Type.Optional(orNull(Type.Enum(DIMENSION_KINDS))),
-  limit_value,
-  interval_ms: Type.Optional(orNull(interval_ms)),
-  burst_value: Type.Optional(orNull(burst_value)),
-});
 
 /** Checks the name of a dimension. */
 export function asDimension(value: unknown): Checked<Dimension> {
@@ -50,7 +21,7 @@ export function asDimension(value: unknown): Checked<Dimension> {
 export function asPolicy(dimension: Dimension, given: unknown): Checked<QuotaPolicy> {
   const { kind } = factsOf(dimension);
   const policy = withoutNulls(given);
-  const fault = problemOf(kind === 'rate' ? Rate : Capacity, policy);
+  const fault = problemOf(kind === 'rate' ? RatePolicyData : CapacityPolicy, policy);
   if (fault) return { fault: inWords(fault, kind) };
   const { kind: _said, ...numbers } = policy as { kind?: DimensionKind; limit_value: number };
   return { value: { dimension, interval_ms: null, burst_value: null, ...numbers } };
@@ -85,7 +56,8 @@ function withoutNulls(given: unknown): unknown {
 
 function inWords({ field, problem }: Problem, kind: DimensionKind): Problem {
   if (field === 'kind') return { field, problem: `must be ${kind} for this dimension` };
-  const is_of_rate = Object.hasOwn(Rate.properties, field) && !Object.hasOwn(Capacity.properties, field);
+  const is_of_rate =
+    Object.hasOwn(RatePolicyData.properties, field) && !Object.hasOwn(CapacityPolicy.properties, field);
   if (kind === 'capacity' && is_of_rate) return { field, problem: 'is only allowed for rate dimensions' };
   return { field: field || 'body', problem };
 }

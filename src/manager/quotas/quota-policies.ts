@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
-import type { Dimension, RatePolicy } from '../../contract/quotas.ts';
+import type { RatePolicy } from '../../contract/quotas.ts';
+import type { Dimension } from '../../contract/words.ts';
 import type { Queries } from '../database/database.ts';
 import type { HeldPolicy, QuotaStore } from './quota-store.ts';
 

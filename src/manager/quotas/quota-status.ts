@@ -1,4 +1,5 @@
-import { DIMENSIONS, type Dimension, factsOf, type PolicyStatus } from '../../contract/quotas.ts';
+import type { PolicyStatus } from '../../contract/quotas.ts';
+import { DIMENSIONS, type Dimension, factsOf } from '../../contract/words.ts';
 import type { HeldPolicy, QuotaStore } from './quota-store.ts';
 
 /** The current status of every dimension for a team, read from the database, in the order of `DIMENSIONS`. Errors: `unavailable`. */

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Dimension, QuotaPolicy } from '../../contract/quotas.ts';
+import type { QuotaPolicy } from '../../contract/quotas.ts';
+import type { Dimension } from '../../contract/words.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 
 /** A policy that applies to a team, and whether it is the team's own. */

@@ -1,4 +1,5 @@
-import type { Dimension, RatePolicy } from '../../contract/quotas.ts';
+import type { RatePolicy } from '../../contract/quotas.ts';
+import type { Dimension } from '../../contract/words.ts';
 import { type Bucket, waitMs } from './bucket.ts';
 
 /** Identifies a bucket within the authority's region. Clusters of a region share it. */

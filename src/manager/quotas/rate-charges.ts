@@ -1,15 +1,31 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { QuotaRefusal } from '../../contract/error-details.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { Dimension, QuotaRefusal, RatePolicy } from '../../contract/quotas.ts';
+import type { RatePolicy } from '../../contract/quotas.ts';
+import type { ManagerRoute } from '../../contract/routes/route.ts';
 import type { Caller } from '../../contract/tokens.ts';
+import type { Dimension } from '../../contract/words.ts';
 import { quotaExceeded } from './admission.ts';
 import type { QuotaMetrics } from './quota-metrics.ts';
 import type { QuotaPolicies } from './quota-policies.ts';
 import type { Drawn, RateAuthority } from './rate-authority.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** As the route's row says; what is in no row is charged as a request. */
+    charge?: ManagerRoute['charge'];
+  }
+}
+
 const UNREACHABLE_RETRY_S = 1;
+/** The rates of what a call is charged to. */
+const DIMENSIONS_OF = {
+  request: ['api_requests'],
+  claim: ['api_requests', 'sandbox_claims'],
+  none: [],
+} as const satisfies Record<ManagerRoute['charge'], readonly Dimension[]>;
 /** Structured fields allow integers of at most 15 digits. */
 const FIELD_MAX = 999_999_999_999_999;
 
@@ -50,9 +66,10 @@ export class RateCharges {
    * authority cannot be reached and quotas fail closed.
    */
   async charge(caller: Caller, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    if (caller.is_internal || request.url.startsWith('/internal/')) return;
+    if (caller.is_internal) return;
+    const { charge = 'request' } = request.routeOptions.config;
     const charged: Charged[] = [];
-    for (const dimension of dimensionsOf(request)) {
+    for (const dimension of DIMENSIONS_OF[charge]) {
       const policy = await this.#parts.policies.rateOf(caller.team_id, dimension);
       if (!policy) continue;
       const drawn = await this.#draw(caller.team_id, dimension, policy);
@@ -90,11 +107,6 @@ export class RateCharges {
     const text = 'The rate authority cannot be reached, and quotas fail closed. Try again later.';
     throw new ApiError('unavailable', text, { retry_after_s: UNREACHABLE_RETRY_S });
   }
-}
-
-function dimensionsOf({ method, routeOptions }: FastifyRequest): Dimension[] {
-  const is_claim = method === 'POST' && routeOptions.url === '/api/v1/sandboxes';
-  return is_claim ? ['api_requests', 'sandbox_claims'] : ['api_requests'];
 }
 
 /**

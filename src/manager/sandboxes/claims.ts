@@ -1,7 +1,7 @@
 import { newId } from '../../base/ids.ts';
 import { ApiError, FieldError, invalidField } from '../../contract/errors.ts';
-import type { ManagedStatus, Persistence } from '../../contract/sandboxes.ts';
 import type { Caller } from '../../contract/tokens.ts';
+import type { ManagedStatus, Persistence } from '../../contract/words.ts';
 import type { HeldOperation } from './held-operation.ts';
 import type { IdempotencyStore } from './idempotency-store.ts';
 import type { OperationRecovery } from './operation-recovery.ts';

@@ -1,5 +1,5 @@
 import { newId } from '../../base/ids.ts';
-import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/defaults.ts';
 import type { RuntimeChange } from '../../runtime/runtime.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import { namedAsGiven } from './claims.ts';

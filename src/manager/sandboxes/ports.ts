@@ -1,5 +1,5 @@
-import type { WebhookRetry } from '../../contract/deliveries.ts';
-import type { NetworkUsage } from '../../contract/network.ts';
+import type { NetworkUsage } from '../../contract/sandboxes.ts';
+import type { WebhookRetry } from '../../contract/words.ts';
 import type { LifecycleEvent, UndeliveredRecord } from '../../runtime/runtime.ts';
 import type { Transaction } from '../database/database.ts';
 

@@ -2,30 +2,34 @@ import { resolve } from 'node:path';
 import type { Static } from 'typebox';
 import { SANDBOX_SIZE_MIN_MIB } from '../../contract/defaults.ts';
 import { invalidField } from '../../contract/errors.ts';
-import type { NetworkState, SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
-import type { SandboxResources } from '../../contract/sandboxes.ts';
-import type { RuntimeWebhook } from '../../runtime/runtime.ts';
-import { type AddressGuard, checkWebhookUrl } from '../../webhook/address-guard.ts';
-import { bandwidthOf, isLimited, NO_BANDWIDTH } from '../config/bandwidth.ts';
-import { mebibytes, millicores, sizeText } from '../config/quantity.ts';
-import { bodyHash } from './idempotency-store.ts';
+import {
+  METADATA_MAX,
+  mebibytes,
+  millicores,
+  SIZE_MAX_MIB,
+  sizeText,
+  VARIABLES_MAX_BYTES,
+  WEBHOOK_TEXT_MAX,
+} from '../../contract/limits.ts';
+import type { NetworkState } from '../../contract/network.ts';
 import {
   type ChangeBody,
   type ClaimBody,
   DEFAULT_TEMPLATE,
   type ForkBody,
+  type SandboxBandwidth,
+  type SandboxNetworkView,
+  type SandboxResources,
   SIZE_SHAPE,
-  TEXT_MAX,
-  type Webhook,
-} from './request-schemas.ts';
+  type WebhookBody,
+} from '../../contract/sandboxes.ts';
+import type { RuntimeWebhook } from '../../runtime/runtime.ts';
+import { type AddressGuard, checkWebhookUrl } from '../../webhook/address-guard.ts';
+import { bandwidthOf, isLimited, NO_BANDWIDTH } from '../config/bandwidth.ts';
+import { bodyHash } from './idempotency-store.ts';
 
 const DEFAULT_MEMORY = '512Mi';
 const DEFAULT_CPU = 0.1;
-/** 2 PiB: one hour of it in MiB × ms is still an exact integer in JSON. */
-const SIZE_MAX_MIB = 2 ** 31;
-/** Of all names and values, each pair with its `=` and NUL. */
-const VARIABLES_MAX_BYTES = 64 * 1024;
-const METADATA_MAX = 32;
 const NOT_METERED = 'is not enforced here: the network is not metered (--network host-unmetered)';
 
 /** A validated claim with its defaults applied. */
@@ -141,12 +145,15 @@ function cpuOf(cpu: number | string): number {
   throw invalidField('config.resources.cpu', 'must be a number of cores like 0.5 or 2');
 }
 
-function webhookOf(webhook: Static<typeof Webhook>, guard: AddressGuard): RuntimeWebhook {
+function webhookOf(webhook: Static<typeof WebhookBody>, guard: AddressGuard): RuntimeWebhook {
   const checked = checkWebhookUrl(webhook.url, guard);
   if ('fault' in checked) throw invalidField('config.webhook.url', checked.fault);
   // Encoding makes non-ASCII characters longer.
-  if (checked.url.length > TEXT_MAX) {
-    throw invalidField('config.webhook.url', `must not be longer than ${TEXT_MAX} characters once encoded`);
+  if (checked.url.length > WEBHOOK_TEXT_MAX) {
+    throw invalidField(
+      'config.webhook.url',
+      `must not be longer than ${WEBHOOK_TEXT_MAX} characters once encoded`,
+    );
   }
   const { secret = '', watch_dir, watch_ignore = [], events = null, retry = 'transient' } = webhook;
   const folder = watch_dir === undefined ? null : resolve(watch_dir);

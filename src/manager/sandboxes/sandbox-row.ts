@@ -1,8 +1,8 @@
 import type { RawBuilder } from 'kysely';
-import type { WebhookRetry } from '../../contract/deliveries.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/defaults.ts';
 import type { EventType } from '../../contract/events.ts';
-import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/network.ts';
-import { DISK_DEFAULT_MIB } from '../../contract/sandboxes.ts';
+import type { SandboxBandwidth, SandboxNetworkView } from '../../contract/sandboxes.ts';
+import type { WebhookRetry } from '../../contract/words.ts';
 import type { RuntimeSpec, RuntimeWebhook } from '../../runtime/runtime.ts';
 import { NO_BANDWIDTH } from '../config/bandwidth.ts';
 import type { Moment } from '../database/database-clock-store.ts';

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, type RawBuilder, type Selectable, sql, type UpdateObject } from 'kysely';
-import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagedStatus } from '../../contract/words.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import { isDiskFull } from '../database/database-errors.ts';

@@ -1,8 +1,8 @@
 import { timestamp } from '../../base/clock.ts';
+import { DISK_DEFAULT_MIB } from '../../contract/defaults.ts';
 import { EVENT_TYPES } from '../../contract/events.ts';
-import type { NetworkUsage } from '../../contract/network.ts';
-import { DISK_DEFAULT_MIB, type ManagedSandbox, type SandboxResources } from '../../contract/sandboxes.ts';
-import { sizeText } from '../config/quantity.ts';
+import { sizeText } from '../../contract/limits.ts';
+import type { ManagedSandbox, NetworkUsage, SandboxResources } from '../../contract/sandboxes.ts';
 import type { Seal } from '../database/seal.ts';
 import {
   envNamesOf,

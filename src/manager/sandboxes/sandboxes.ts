@@ -1,6 +1,6 @@
 import { runTime, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { NetworkUsage } from '../../contract/network.ts';
+import type { NetworkUsage } from '../../contract/sandboxes.ts';
 import type { Moment } from '../database/database-clock-store.ts';
 import type { ChangeRequest } from './requests.ts';
 import { after, leaseOf, sealedEnv, timesOfResume } from './sandbox-row.ts';

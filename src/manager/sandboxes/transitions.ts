@@ -1,6 +1,6 @@
 import { timestamp } from '../../base/clock.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { ManagedStatus } from '../../contract/sandboxes.ts';
+import type { ManagedStatus } from '../../contract/words.ts';
 import type { RuntimeState } from '../../runtime/runtime.ts';
 import type { Operation, SandboxTable } from '../database/tables.ts';
 

@@ -1,7 +1,7 @@
 import { newId } from '../../base/ids.ts';
 import { Counter } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
-import type { WindowType } from '../../contract/usage.ts';
+import type { WindowType } from '../../contract/words.ts';
 import type { Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';
 import type { Lease, LeaseMetering } from '../sandboxes/ports.ts';

@@ -1,7 +1,7 @@
 import { inParallel } from '../../base/in-parallel.ts';
 import type { Metric } from '../../base/metrics.ts';
 import type { Job } from '../../base/schedule.ts';
-import type { NetworkUsage } from '../../contract/network.ts';
+import type { NetworkUsage } from '../../contract/sandboxes.ts';
 import type { SandboxNetworks } from '../../runtime/networks/sandbox-networks.ts';
 import type { Transaction } from '../database/database.ts';
 import type { DatabaseClock } from '../database/database-clock-store.ts';

@@ -1,5 +1,5 @@
 import type { Metric } from '../../base/metrics.ts';
-import type { DirectionUsage, NetworkUsage } from '../../contract/network.ts';
+import type { DirectionUsage, NetworkUsage } from '../../contract/sandboxes.ts';
 
 const DIRECTIONS = ['egress', 'ingress'] as const;
 const NOTHING: DirectionUsage = {

@@ -1,5 +1,5 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
-import { unitOf, type WindowType } from '../../contract/usage.ts';
+import { unitOf, type WindowType } from '../../contract/words.ts';
 import type { Position } from '../database/cursor.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { isAfter, isComplete } from '../database/position-store.ts';

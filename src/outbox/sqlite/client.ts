@@ -1,13 +1,8 @@
 import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import { COMMIT_TIMEOUT_MS } from '../../contract/defaults.ts';
-import type {
-  DeliveryDetail,
-  DeliveryPage,
-  FinalState,
-  OutboxCounts,
-  UndeliveredState,
-} from '../../contract/deliveries.ts';
+import type { DeliveryDetail, DeliveryPage, OutboxCounts } from '../../contract/deliveries.ts';
 import { ApiError, StartError } from '../../contract/errors.ts';
+import type { FinalState, UndeliveredState } from '../../contract/words.ts';
 import type {
   Adoption,
   Append,

@@ -1,9 +1,5 @@
-import type {
-  DeliveryDetail,
-  FinalState,
-  OutboxCounts,
-  UndeliveredState,
-} from '../../contract/deliveries.ts';
+import type { DeliveryDetail, OutboxCounts } from '../../contract/deliveries.ts';
+import type { FinalState, UndeliveredState } from '../../contract/words.ts';
 import type {
   Adoption,
   Append,

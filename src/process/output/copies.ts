@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { type Clock, sleep } from '../../base/clock.ts';
-import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/words.ts';
 import { type OutputSource, readOutput } from './output-reader.ts';
 
 /** How long a copy may continue after the end of its process if the target is slow. */

@@ -10,7 +10,7 @@ import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/p
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { OUTPUT_KEEP_BYTES, OUTPUT_SEGMENT_BYTES } from '../../contract/defaults.ts';
-import type { OutputStream } from '../../contract/processes.ts';
+import type { OutputStream } from '../../contract/words.ts';
 
 /** A read of kept output: bytes from the requested offset, or `gone`, the next offset that is kept. */
 export type OutputRead = { data: Buffer } | { gone: number };

@@ -1,6 +1,7 @@
 import { type Clock, runTime, type Timer } from '../../base/clock.ts';
 import { LOSSLESS_STALL_MS } from '../../contract/defaults.ts';
-import { OUTPUT_STREAMS, type OutputPosition, type OutputStream } from '../../contract/processes.ts';
+import type { OutputPosition } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/words.ts';
 import type { OutputLog } from './output-log.ts';
 
 /** In steps, so that a machine that stood still meanwhile does not count as a follower that did. */

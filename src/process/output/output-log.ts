@@ -5,7 +5,7 @@ import {
   OUTPUT_PENDING_BYTES,
   OUTPUT_PREVIEW_BYTES,
 } from '../../contract/defaults.ts';
-import type { OutputStream } from '../../contract/processes.ts';
+import type { OutputStream } from '../../contract/words.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import { ReadMemory, release } from './buffer-pool.ts';
 import { KeptFiles, type OutputRead } from './kept-files.ts';

@@ -1,11 +1,7 @@
 import { OUTPUT_CHUNK_BYTES, OUTPUT_PENDING_BYTES } from '../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../contract/errors.ts';
-import {
-  OUTPUT_STREAMS,
-  type OutputPosition,
-  type OutputStream,
-  type ProcessView,
-} from '../../contract/processes.ts';
+import type { OutputPosition, ProcessView } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/words.ts';
 import { release, retain } from './buffer-pool.ts';
 import type { OutputRead } from './kept-files.ts';
 import type { LosslessFollower } from './lossless-followers.ts';

@@ -1,5 +1,5 @@
 import type { Log } from '../../base/log.ts';
-import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/words.ts';
 import { ChangeSignal } from '../change-signal.ts';
 import type { ProcessContext } from '../context.ts';
 import type { ProcessRecord } from '../record.ts';

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { ApiError } from '../../contract/errors.ts';
-import type { ProcessRequest } from '../../contract/schema/process-request.ts';
+import type { ProcessRequest } from '../../contract/processes.ts';
 
 /** The search path for programs if the environment has no PATH, as in `launcher.c`. */
 export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { WaitStatus } from '../../base/linux/reaper.ts';
-import type { OutputStream } from '../../contract/processes.ts';
-import type { PtySize } from '../../contract/schema/process-request.ts';
+import type { PtySize } from '../../contract/processes.ts';
+import type { OutputStream } from '../../contract/words.ts';
 import type { OutputLog } from '../output/output-log.ts';
 import type { Stdin } from '../stdin.ts';
 

@@ -1,7 +1,6 @@
 import { problemOf } from '../../base/schema.ts';
 import { FieldError, invalidField } from '../../contract/errors.ts';
-import type { ProcessRequest } from '../../contract/schema/process-request.ts';
-import { ProcessBody } from '../../contract/schema/process-request.ts';
+import { ProcessBody, type ProcessRequest } from '../../contract/processes.ts';
 
 /** Throws `invalid_request`, which names the field, for what the schema of a request cannot express. */
 export function checkProcessRequest({ command, shell, ready }: ProcessRequest): void {

@@ -7,7 +7,7 @@ import type { Account } from '../../base/linux/accounts.ts';
 import { loadLibc } from '../../base/linux/native.ts';
 import { type Backoff, backoffMs } from '../../contract/backoff.ts';
 import { ApiError } from '../../contract/errors.ts';
-import { OUTPUT_STREAMS, type OutputStream } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS, type OutputStream } from '../../contract/words.ts';
 import { PipeReader } from '../output/pipe-reader.ts';
 import { Stdin } from '../stdin.ts';
 import type { Outlet } from './launch.ts';

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { Account } from '../../base/linux/accounts.ts';
 import { turns } from '../../base/loop-turns.ts';
-import { OUTPUT_STREAMS } from '../../contract/processes.ts';
+import { OUTPUT_STREAMS } from '../../contract/words.ts';
 import type { ProcessContext } from '../context.ts';
 import type { ProcessRecord } from '../record.ts';
 import { type RecordFile, removeFolder } from '../record-file.ts';

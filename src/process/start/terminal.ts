@@ -5,7 +5,7 @@ import type { Terminals } from '@lydell/node-pty/requireBinary.js';
 import { atMost } from '../../base/clock.ts';
 import { loadLibc } from '../../base/linux/native.ts';
 import type { TerminalSettings } from '../../base/linux/termios.ts';
-import type { PtySize } from '../../contract/schema/process-request.ts';
+import type { PtySize } from '../../contract/processes.ts';
 import { Stdin, type StdinOptions } from '../stdin.ts';
 import { CannotStart } from './command.ts';
 import type { Launched, Outlet } from './launch.ts';

@@ -1,6 +1,6 @@
 import { runTime } from '../../base/clock.ts';
 import type { ProcStat } from '../../base/linux/procfs.ts';
-import type { ResourceUsage } from '../../contract/events.ts';
+import type { ResourceUsage } from '../../contract/field.ts';
 import type { ProcessContext } from '../context.ts';
 import type { TimerSet } from '../pausable-timer.ts';
 import type { ProcessRecord } from '../record.ts';

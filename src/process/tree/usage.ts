@@ -1,5 +1,5 @@
 import { CLOCK_TICK_MS, PAGE_BYTES, type ProcStat } from '../../base/linux/procfs.ts';
-import type { ResourceUsage } from '../../contract/events.ts';
+import type { ResourceUsage } from '../../contract/field.ts';
 
 /** The usage of no process at all. */
 export const NO_USAGE: ResourceUsage = { cpu_ms: 0, memory_bytes: 0, processes: 0 };

@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER, type ControlScope } from '../../contract/control-socket.ts';
 import { boundInterimAnswers, connecting, type DaemonAddress } from '../control-client.ts';
 
 const SCOPE: ControlScope = 'manage';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../base/clock.ts';
-import { EGRESS_PATH, EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../../contract/egress.ts';
+import { EGRESS_PATH, EGRESS_PROTOCOL, EGRESS_TUNNELS_MAX } from '../../contract/control-socket.ts';
 import type { DaemonAddress } from '../control-client.ts';
 import type { ConnectServer } from './connect-server.ts';
 import { openTunnel, type TunnelRequest } from './open-tunnel.ts';

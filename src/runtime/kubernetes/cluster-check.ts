@@ -1,8 +1,7 @@
 import { kernelRandom } from '../../base/entropy.ts';
 import type { Log } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { InjectionOption } from '../../contract/runtimes.ts';
-import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
+import type { InjectionOption, SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { type ClusterClient, ClusterRefusal, isQuota } from './api/cluster-client.ts';
 import type { Meta, Pod } from './api/objects.ts';
 import { type Injection, knownInjection } from './injection.ts';

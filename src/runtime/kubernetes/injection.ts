@@ -1,5 +1,4 @@
-import type { InjectionOption } from '../../contract/runtimes.ts';
-import type { SandboxTemplate } from '../../contract/templates.ts';
+import type { InjectionOption, SandboxTemplate } from '../../contract/templates.ts';
 
 /**
  * How the daemon's program gets into a sandbox.

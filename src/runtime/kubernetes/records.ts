@@ -1,5 +1,5 @@
 import { ApiError } from '../../contract/errors.ts';
-import type { Persistence } from '../../contract/sandboxes.ts';
+import type { Persistence } from '../../contract/words.ts';
 import { type ClusterClient, ClusterRefusal } from './api/cluster-client.ts';
 import type { KubernetesObject, Meta, VolumeClaim } from './api/objects.ts';
 import type { ReaderTemplate } from './manifests.ts';

@@ -5,12 +5,12 @@ import { ApiError, invalidField } from '../../contract/errors.ts';
 import type { SandboxTemplate, SandboxTemplates } from '../../contract/templates.ts';
 import { hold, requestDaemon } from '../control-client.ts';
 import {
-  checkServed,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
   forkPauseBody,
   initBody,
   isSuccess,
+  ServedDaemons,
 } from '../daemon-requests.ts';
 import type { Fence, ForkFences, MadeSandbox, RuntimeSpec } from '../runtime.ts';
 import { type Begin, stepsOf } from '../steps.ts';
@@ -77,9 +77,11 @@ interface Building {
 /** Creates sandboxes in the cluster, new ones and copies. If that fails, nothing of the sandbox is left. */
 export class KubernetesBuilder {
   readonly #parts: KubernetesBuilderParts;
+  readonly #served: ServedDaemons;
 
   constructor(parts: KubernetesBuilderParts) {
     this.#parts = parts;
+    this.#served = new ServedDaemons(parts.log);
   }
 
   /**
@@ -242,7 +244,7 @@ export class KubernetesBuilder {
     if (answer.outcome === 'unreachable')
       throw new Unreachable('internal_error', daemonError(answer).message);
     if (!isSuccess(answer)) throw daemonError(answer);
-    return checkServed(answer, spec);
+    return this.#served.check(answer, spec);
   }
 
   /** The source is held quiescent from before the first file is read until after the last. */

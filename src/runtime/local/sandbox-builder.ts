@@ -1,16 +1,17 @@
 import { closeSync, mkdirSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { allEnded } from '../../base/in-parallel.ts';
+import type { Log } from '../../base/log.ts';
 import { ApiError } from '../../contract/errors.ts';
 import { authorityOf } from '../../webhook/connect-method.ts';
 import { hold, requestDaemon } from '../control-client.ts';
 import {
-  checkServed,
   DAEMON_CHANGE_TIMEOUT_MS,
   daemonError,
   forkPauseBody,
   initBody,
   isSuccess,
+  ServedDaemons,
 } from '../daemon-requests.ts';
 import { copyRootfs } from '../disk/copy.ts';
 import type { SandboxDisks } from '../disk/sandbox-disks.ts';
@@ -37,6 +38,7 @@ export interface SandboxBuilderParts {
   /** Opens the way of its webhooks, if they leave through the manager. */
   openEgress: (files: SandboxFiles, record: LocalRecord) => void;
   clock: Clock;
+  log: Log;
   /** Removes everything of a sandbox, running or not. Idempotent. */
   remove: (files: SandboxFiles) => Promise<void>;
 }
@@ -44,9 +46,11 @@ export interface SandboxBuilderParts {
 /** Creates sandboxes, new ones and copies. If that fails, nothing of the sandbox is left. */
 export class SandboxBuilder {
   readonly #parts: SandboxBuilderParts;
+  readonly #served: ServedDaemons;
 
   constructor(parts: SandboxBuilderParts) {
     this.#parts = parts;
+    this.#served = new ServedDaemons(parts.log);
   }
 
   /**
@@ -181,7 +185,7 @@ export class SandboxBuilder {
       within_ms: DAEMON_CHANGE_TIMEOUT_MS,
     });
     if (!isSuccess(answer)) throw daemonError(answer);
-    return checkServed(answer, spec);
+    return this.#served.check(answer, spec);
   }
 
   /**

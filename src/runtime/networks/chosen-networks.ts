@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { StartError } from '../../contract/errors.ts';
-import type { NetworkOption, NetworkState, NetworkUsage } from '../../contract/network.ts';
+import type { NetworkOption, NetworkState } from '../../contract/network.ts';
+import type { NetworkUsage } from '../../contract/sandboxes.ts';
 import type { FlowTable } from '../../network/network-runtime.ts';
 import { networkProblem } from '../../network/problem.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';

@@ -1,4 +1,4 @@
-import type { WebhookEgress } from '../../contract/egress.ts';
+import type { WebhookEgress } from '../../contract/control-socket.ts';
 import type { FlowTable } from '../../network/network-runtime.ts';
 import type { SandboxFiles } from '../local/sandbox-files.ts';
 import type { RuntimeSpec } from '../runtime.ts';

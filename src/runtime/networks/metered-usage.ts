@@ -1,4 +1,4 @@
-import type { DirectionUsage, NetworkUsage } from '../../contract/network.ts';
+import type { DirectionUsage, NetworkUsage } from '../../contract/sandboxes.ts';
 import { DIRECTIONS, type PerDirection } from '../../network/directions.ts';
 import type { LaneCount } from '../../network/meter/counts.ts';
 import type { KernelCount } from '../../network/namespace/kernel-counters.ts';

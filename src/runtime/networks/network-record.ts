@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SandboxBandwidth, SandboxNetworkMode } from '../../contract/network.ts';
+import type { SandboxNetworkMode } from '../../contract/network.ts';
+import type { SandboxBandwidth } from '../../contract/sandboxes.ts';
 import type { ProcessIdentity } from '../local/host-process.ts';
 import { isLost } from '../local/running-sandbox.ts';
 import { SandboxFiles } from '../local/sandbox-files.ts';

@@ -1,4 +1,5 @@
-import type { NetworkState, NetworkUsage } from '../../contract/network.ts';
+import type { NetworkState } from '../../contract/network.ts';
+import type { NetworkUsage } from '../../contract/sandboxes.ts';
 import type { TeamLimits } from '../../network/attachment.ts';
 import type { ByteAuthority } from '../../network/authority.ts';
 

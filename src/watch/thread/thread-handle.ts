@@ -1,6 +1,6 @@
 import { type Clock, runTime } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { WatcherStatus } from '../../contract/sandboxes.ts';
+import type { WatcherStatus } from '../../contract/sandbox.ts';
 import type { TreeRow, TreeStore } from '../index/tree-store.ts';
 import type { FromWatchThread, ThreadSettings } from './thread-messages.ts';
 import { type WatchChannel, watchInProcess, watchInThread } from './watch-channel.ts';

@@ -1,4 +1,4 @@
-import type { WatcherStatus } from '../../contract/sandboxes.ts';
+import type { WatcherStatus } from '../../contract/sandbox.ts';
 import type { CommitAnswer, TreeBatch, TreeRow } from '../index/tree-store.ts';
 
 /** The settings with which the watch thread is started. */

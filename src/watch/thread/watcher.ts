@@ -1,7 +1,7 @@
 import { runTime, type Timer } from '../../base/clock.ts';
 import type { Service } from '../../base/service.ts';
 import { ApiError } from '../../contract/errors.ts';
-import type { WatcherStatus } from '../../contract/sandboxes.ts';
+import type { WatcherStatus } from '../../contract/sandbox.ts';
 import { initialStatus } from '../status.ts';
 import { ThreadHandle, type WatcherOptions } from './thread-handle.ts';
 import type { ThreadSettings } from './thread-messages.ts';

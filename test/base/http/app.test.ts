@@ -4,8 +4,7 @@ import { createHttpApp, type HttpApp, success, withStreamedBodies } from '../../
 import { createLog } from '../../../src/base/log.ts';
 import { BODY_VALUES_MAX } from '../../../src/contract/defaults.ts';
 import { ApiError } from '../../../src/contract/errors.ts';
-import { closedObject } from '../../../src/contract/schema/field.ts';
-import { Flag } from '../../../src/contract/schema/query.ts';
+import { closedObject, Flag } from '../../../src/contract/field.ts';
 
 async function served(add: (app: HttpApp) => void | Promise<void>) {
   const app = createHttpApp(createLog('silent'));
@@ -103,7 +102,7 @@ describe('an application', () => {
     onTestFinished(() => app.close());
     const answer = async () => success(null);
     app.post('/json', answer);
-    await withStreamedBodies(app, (streamed) => {
+    await withStreamedBodies(app, async (streamed) => {
       streamed.put('/bytes', answer);
       streamed.put('/passed', { config: { is_passed_on: true } }, answer);
     });
@@ -164,7 +163,7 @@ describe('an application', () => {
 
   it('leaves bodies of any type to routes that read them by themselves', async () => {
     const call = await served((app) =>
-      withStreamedBodies(app, (streamed) => {
+      withStreamedBodies(app, async (streamed) => {
         streamed.post('/stream', async (request) => {
           let length = 0;
           for await (const piece of request.raw) length += piece.length;

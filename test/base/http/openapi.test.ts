@@ -6,11 +6,10 @@ import {
   openApiDocument,
 } from '../../../src/base/http/openapi.ts';
 import { problemOf } from '../../../src/base/schema.ts';
-import type { RouteDoc } from '../../../src/contract/documents/route-doc.ts';
-import { WEBHOOK_DOCS } from '../../../src/contract/documents/webhook-docs.ts';
 import { EVENT_TYPES } from '../../../src/contract/events.ts';
-import { closedObject, namedObject } from '../../../src/contract/schema/field.ts';
-import { Flag, integerFrom, pageLimit } from '../../../src/contract/schema/query.ts';
+import { closedObject, Flag, integerFrom, namedObject, pageLimit } from '../../../src/contract/field.ts';
+import type { Route } from '../../../src/contract/routes/route.ts';
+import { WEBHOOK_DOCS } from '../../../src/contract/routes/webhook.ts';
 import { dereferenced } from '../../support/dereferenced.ts';
 
 type Json = Record<string, unknown>;
@@ -22,17 +21,17 @@ const PROGRAM: DocumentedProgram = {
   webhooks: {},
 };
 
-/** A route's documentation with what the test is about. */
-function docWith(more: Partial<RouteDoc> = {}): RouteDoc {
-  return { operation_id: 'doIt', tag: 'files', summary: 's', ...more };
+/** A row with what the test is about. */
+function rowWith(more: Partial<Route> = {}): Route {
+  return { method: 'GET', path: '/things/:id', tag: 'files', summary: 's', ...more };
 }
 
 function documentOf(...routes: DocumentedRoute[]): object {
   return dereferenced(openApiDocument(PROGRAM, routes));
 }
 
-function operationOf(route: Partial<DocumentedRoute>, url = '/things/:id'): Json {
-  const whole = { url, method: 'GET', doc: docWith(), security: [], errors: [], ...route };
+function operationOf(row: Partial<Route>, more: Partial<DocumentedRoute> = {}): Json {
+  const whole = { id: 'doIt', row: rowWith(row), security: [], errors: [], ...more };
   const { paths } = documentOf(whole) as { paths: Record<string, Record<string, Json>> };
   const [operation] = Object.values(Object.values(paths)[0] ?? {});
   return operation ?? {};
@@ -40,10 +39,9 @@ function operationOf(route: Partial<DocumentedRoute>, url = '/things/:id'): Json
 
 describe('an OpenAPI document', () => {
   it('has the operations of a path together, with its parameters in braces', () => {
-    const route = (method: string | string[], url: string) => ({
-      url,
-      method,
-      doc: docWith(),
+    const route = (method: Route['method'], path: string) => ({
+      id: 'doIt',
+      row: rowWith({ method, path }),
       security: [],
       errors: [],
     });
@@ -71,13 +69,13 @@ describe('an OpenAPI document', () => {
   });
 
   it('has the parameters of a query; what has a default may be absent', () => {
-    const querystring = closedObject({
+    const query = closedObject({
       follow: Flag,
       limit: pageLimit(10, 20),
       state: Type.Enum(['on', 'off']),
       after: Type.Optional(integerFrom(0)),
     });
-    const { parameters } = operationOf({ schema: { querystring } }, '/things');
+    const { parameters } = operationOf({ query, path: '/things' });
     expect(parameters).toMatchObject([
       { in: 'query', name: 'follow', required: false, schema: { type: 'boolean', default: false } },
       { in: 'query', name: 'limit', required: false, schema: { minimum: 1, default: 10 } },
@@ -89,12 +87,10 @@ describe('an OpenAPI document', () => {
   it('has the body that the route checks, or says that it takes', () => {
     const body = closedObject({ name: Type.String() });
     const json = { 'application/json': { schema: body, example: { name: 'main.py' } } };
-    expect(operationOf({ schema: { body } }).requestBody).toEqual({ required: true, content: json });
-    expect(operationOf({ doc: docWith({ body }) }).requestBody).toMatchObject({ content: json });
-    const optional = docWith({ is_body_optional: true });
-    expect(operationOf({ schema: { body }, doc: optional }).requestBody).toMatchObject({ required: false });
-    const raw = docWith({ body_media: 'application/octet-stream' });
-    expect(operationOf({ doc: raw }).requestBody).toEqual({
+    expect(operationOf({ body }).requestBody).toEqual({ required: true, content: json });
+    expect(operationOf({ body, is_raw: true }).requestBody).toMatchObject({ content: json });
+    expect(operationOf({ body, is_body_optional: true }).requestBody).toMatchObject({ required: false });
+    expect(operationOf({ body_media: 'application/octet-stream' }).requestBody).toEqual({
       required: true,
       content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
     });
@@ -103,13 +99,13 @@ describe('an OpenAPI document', () => {
 
   it('has the answer in its envelope, and one error for all', () => {
     const data = Type.Array(Type.String());
-    expect(operationOf({ doc: docWith({ data, status: 201 }) }).responses).toMatchObject({
+    expect(operationOf({ data, status: 201 }).responses).toMatchObject({
       201: { content: { 'application/json': { schema: { required: ['success', 'data'] } } } },
       default: {
         content: { 'application/json': { schema: { required: ['success', 'error'] } } },
       },
     });
-    expect(operationOf({ doc: docWith({ media: 'text/plain' }) }).responses).toMatchObject({
+    expect(operationOf({ media: 'text/plain' }).responses).toMatchObject({
       200: { content: { 'text/plain': { schema: { type: 'string' } } } },
     });
     expect(openApiDocument(PROGRAM, [])).toMatchObject({
@@ -119,12 +115,12 @@ describe('an OpenAPI document', () => {
 
   it('says which scope a caller needs', () => {
     expect(operationOf({}).security).toEqual([]);
-    expect(operationOf({ security: [{ token: ['admin'] }] }).security).toEqual([{ token: ['admin'] }]);
+    expect(operationOf({}, { security: [{ token: ['admin'] }] }).security).toEqual([{ token: ['admin'] }]);
   });
 
   it('has headers with their meaning', () => {
-    const doc = docWith({ headers: { 'Idempotency-Key': 'once' } });
-    expect(operationOf({ doc }, '/things').parameters).toEqual([
+    const headers = { 'Idempotency-Key': 'once' };
+    expect(operationOf({ headers, path: '/things' }).parameters).toEqual([
       {
         in: 'header',
         name: 'Idempotency-Key',
@@ -136,8 +132,8 @@ describe('an OpenAPI document', () => {
   });
 
   it('has each error by its status, with its details, and when to try again', () => {
-    const doc = docWith({ errors: ['conflict', 'directory_not_empty', 'too_many_requests'] });
-    const route = { url: '/', method: 'GET', doc, security: [], is_charged: true };
+    const row = rowWith({ path: '/', errors: ['conflict', 'directory_not_empty', 'too_many_requests'] });
+    const route = { id: 'doIt', row, security: [], is_charged: true };
     const errors = ['quota_exceeded', 'conflict'] as const;
     const document = openApiDocument(PROGRAM, [{ ...route, errors }]) as {
       paths: Record<string, { get: { responses: Record<string, Json> } }>;
@@ -202,11 +198,10 @@ describe('an OpenAPI document', () => {
 const State = Type.Enum(['on', 'off'], { title: 'LampState' });
 const Lamp = namedObject('Lamp', { state: State, other: Type.Optional(State), title: Type.String() });
 
-function namedDocumentOf(docs: Partial<RouteDoc>[]) {
-  const routes = docs.map((doc, index) => ({
-    url: `/${index}`,
-    method: 'GET',
-    doc: { operation_id: `do${index}`, tag: 'files' as const, summary: 's', ...doc },
+function namedDocumentOf(rows: Partial<Route>[]) {
+  const routes = rows.map((row, index) => ({
+    id: `do${index}`,
+    row: rowWith({ path: `/${index}`, ...row }),
     security: [],
     errors: [],
   }));

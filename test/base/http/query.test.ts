@@ -3,8 +3,7 @@ import { Type } from 'typebox';
 import { describe, expect, it } from 'vitest';
 import { convertQuery } from '../../../src/base/http/query.ts';
 import { FieldError } from '../../../src/contract/errors.ts';
-import { closedObject } from '../../../src/contract/schema/field.ts';
-import { Flag, integerFrom, NoQuery, pageLimit } from '../../../src/contract/schema/query.ts';
+import { closedObject, Flag, integerFrom, NoQuery, pageLimit } from '../../../src/contract/field.ts';
 
 const Query = closedObject({
   follow: Flag,

@@ -1,4 +1,4 @@
-import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-socket.ts';
 import type { Bench, Benchmark } from '../support/bench.ts';
 import { managedSandbox } from '../support/managed-sandbox.ts';
 import { median } from '../support/numbers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VERSION } from '../../../src/base/version.ts';
-import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import type { WatcherStatus } from '../../../src/contract/sandbox.ts';
 import { ApiContext, type ApiContextParts } from '../../../src/daemon/api/api-context.ts';
 import { DaemonState, type LifeStage } from '../../../src/daemon/daemon-state.ts';
 import type { Sandbox } from '../../../src/daemon/sandbox.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { MetricsRegistry } from '../../../src/base/metrics.ts';
-import type { EndpointView, WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import type { EndpointView } from '../../../src/contract/deliveries.ts';
+import type { WatcherStatus } from '../../../src/contract/sandbox.ts';
 import { daemonGauges, type GaugeContext } from '../../../src/daemon/api/health-routes.ts';
 import { draft } from '../../support/in-process-store.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

@@ -3,9 +3,10 @@ import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { VERSION } from '../../../src/base/version.ts';
 import { FEATURES } from '../../../src/contract/versions.ts';
-import { type HealthContext, registerDaemonHealthRoutes } from '../../../src/daemon/api/health-routes.ts';
+import { daemonHealthHandlers, type HealthContext } from '../../../src/daemon/api/health-routes.ts';
 import { Metrics } from '../../../src/daemon/metrics.ts';
 import { startingError } from '../../../src/daemon/start-gate.ts';
+import { serveSome } from '../../support/daemon/serve-some.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const COUNTS = { pending: 1, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 10 };
@@ -25,11 +26,10 @@ function served(changes: Partial<HealthContext> = {}) {
     outbox_trouble: null,
     outbox_damages: [],
   } satisfies HealthContext;
-  registerDaemonHealthRoutes(
-    app,
-    Object.defineProperties(context, Object.getOwnPropertyDescriptors(changes)),
-  );
+  const whole = Object.defineProperties(context, Object.getOwnPropertyDescriptors(changes));
+  const ready = serveSome(app, daemonHealthHandlers(whole));
   return async (url: string) => {
+    await ready;
     const { statusCode, headers, body } = await app.inject(url);
     return { status: statusCode, type: headers['content-type'], body };
   };

@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import type { LifecycleRecord } from '../../../src/contract/lifecycle.ts';
+import type { LifecycleRecord } from '../../../src/contract/sandbox.ts';
 import { isAuthentic, recordKey } from '../../../src/outbox/sqlite/rows/record-mac.ts';
 import { type Hold, hold, requestDaemon } from '../../../src/runtime/control-client.ts';
 import { startConsumer } from '../../support/consumer.ts';

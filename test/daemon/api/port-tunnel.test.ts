@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { PORT_PROTOCOL, PORTS_PATH } from '../../../src/contract/ports.ts';
+import { PORT_PROTOCOL, PORTS_PATH } from '../../../src/contract/control-socket.ts';
 import { openTunnel } from '../../../src/runtime/egress/open-tunnel.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
 import { scratchFolder } from '../../support/scratch.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { EndpointView, WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import type { EndpointView } from '../../../src/contract/deliveries.ts';
+import type { WatcherStatus } from '../../../src/contract/sandbox.ts';
 import { type ReadinessContext, readiness } from '../../../src/daemon/api/health-routes.ts';
 
 const FINE: ReadinessContext = {

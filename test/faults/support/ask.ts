@@ -1,5 +1,5 @@
 import http from 'node:http';
-import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-scopes.ts';
+import { CONTROL_SCOPE_HEADER } from '../../../src/contract/control-socket.ts';
 
 export interface Answer {
   status: number;

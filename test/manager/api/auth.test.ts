@@ -78,12 +78,12 @@ describe('the requests that are under way', () => {
     };
     const rights = new Rights(tokens as never);
     guardRoutes(app, tokens as never, async () => {}, rights, new RequestShares(2));
-    app.get('/waits', { config: { scope: null } }, async ({ caller }) => {
+    app.get('/waits', { config: { demands: 'token' } }, async ({ caller }) => {
       begun.push(caller?.team_id ?? '');
       await may.promise;
       return success('well');
     });
-    app.get('/passes', { config: { scope: null } }, async (request) => {
+    app.get('/passes', { config: { demands: 'token' } }, async (request) => {
       request.leaveShare();
       begun.push('passed');
       await may.promise;

@@ -4,10 +4,12 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { registerEventRoutes } from '../../../src/manager/api/event-routes.ts';
+import { MANAGER_ROUTES } from '../../../src/contract/routes/manager.ts';
+import { feedHandlers } from '../../../src/manager/api/event-routes.ts';
 import { PassedShares } from '../../../src/manager/api/team-connections.ts';
 import { START } from '../../../src/manager/database/cursor.ts';
 import { Followers } from '../../../src/manager/events/followers.ts';
+import { serveSome } from '../../support/serve-some.ts';
 
 it('a follower that goes before its stream begins gives its share of the team back', async () => {
   const asked = Promise.withResolvers<void>();
@@ -30,7 +32,8 @@ it('a follower that goes before its stream begins gives its share of the team ba
     request.caller = { team_id: 'team_1', actor: 'tok_1', scopes: ['webhooks:read'], is_internal: false };
     reply.raw.once('close', () => gone.resolve());
   });
-  registerEventRoutes(app, { feed: feed as never, clock: systemClock, shares: new PassedShares(1) });
+  const parts = { feed: feed as never, clock: systemClock, shares: new PassedShares(1) };
+  await serveSome(app, MANAGER_ROUTES, feedHandlers(parts));
   const url = `${await app.listen({ port: 0, host: '127.0.0.1' })}/api/v1/events`;
   onTestFinished(async () => {
     app.server.closeAllConnections();

@@ -1,7 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { registerHealthRoutes } from '../../../src/manager/api/health-routes.ts';
+import { MANAGER_ROUTES } from '../../../src/contract/routes/manager.ts';
+import { healthHandlers } from '../../../src/manager/api/health-routes.ts';
 import { unavailable } from '../../../src/manager/database/database-errors.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -9,12 +10,14 @@ import { freePort } from '../../support/free-port.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { ScriptedRuntime } from '../../support/manager/scripted-runtime.ts';
 import { scratchFolder } from '../../support/scratch.ts';
+import { serveSome } from '../../support/serve-some.ts';
 
 async function answers(notReady: () => Promise<string | null>) {
   const app = createHttpApp(createLog('silent'));
   onTestFinished(() => app.close());
   const readiness = { notReady, facts: () => ({ rate_authority: 'process' }) };
-  registerHealthRoutes(app, readiness, { text: async () => 'a_metric 1\n' } as never);
+  const metrics = { text: async () => 'a_metric 1\n' };
+  await serveSome(app, MANAGER_ROUTES, healthHandlers(readiness, metrics as never));
   await app.ready();
   return async (url: string) => {
     const { statusCode, headers, body } = await app.inject({ url, headers: { host: 'localhost' } });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CHANGE_KEYS, CLAIM_KEYS, withoutUnbuilt } from '../../../src/manager/api/not-built.ts';
+import { MANAGER_ROUTES } from '../../../src/contract/routes/manager.ts';
+import { withoutUnbuilt } from '../../../src/manager/api/not-built.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
 import { describeOnStores } from '../../support/stores.ts';
 
@@ -71,16 +72,16 @@ describeOnStores('what clients of the family offer beyond the contract', (fresh)
 describe('a body of another shape', () => {
   it.each([[null], [undefined], [[]], ['text'], [{ config: [] }], [{ config: { network: 1 } }]])(
     '%j is left to its schema',
-    async (body) => {
+    (body) => {
       const given = structuredClone(body);
-      await withoutUnbuilt(CLAIM_KEYS)({ body });
+      withoutUnbuilt({ body }, MANAGER_ROUTES.claimSandbox.unbuilt);
       expect(body).toEqual(given);
     },
   );
 
-  it('that says something is refused', async () => {
-    await expect(withoutUnbuilt(CHANGE_KEYS)({ body: { config: { network: 1 } } })).rejects.toMatchObject({
-      details: { field: 'config.network' },
-    });
+  it('that says something is refused', () => {
+    const { unbuilt } = MANAGER_ROUTES.changeSandbox;
+    const refusal = expect.objectContaining({ details: { field: 'config.network' } });
+    expect(() => withoutUnbuilt({ body: { config: { network: 1 } } }, unbuilt)).toThrow(refusal);
   });
 });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { problemOf } from '../../../src/base/schema.ts';
-import { PASSED_ROUTES } from '../../../src/manager/api/passed-routes.ts';
+import { PASSED_ROUTES, type PassedRoute } from '../../../src/contract/routes/passed.ts';
 import { startDaemon } from '../../support/daemon/running-daemon.ts';
 import { dereferenced } from '../../support/dereferenced.ts';
 import { startManager } from '../../support/manager/running-manager.ts';
@@ -46,10 +46,10 @@ it('describes the routes that are passed through by the very schemas that the da
     (await call('GET', '/openapi.json', { token: null })).json as unknown as Document,
   );
   const { paths, tags } = await documentOf(manager.manager.url);
-  for (const { method, path: url } of PASSED_ROUTES) {
-    const path = url.replaceAll(/:(\w+)/g, '{$1}');
-    const passed = paths[`/api/v1/sandboxes/{sandbox_id}${path}`]?.[method.toLowerCase()];
-    const own = daemon.paths[`/api/v1${path}`]?.[method.toLowerCase()];
+  for (const { path, from } of Object.values<PassedRoute>(PASSED_ROUTES)) {
+    const method = from.method.toLowerCase();
+    const passed = paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method];
+    const own = daemon.paths[from.path.replaceAll(/:(\w+)/g, '{$1}')]?.[method];
     if (!passed || !own) throw new Error(`${method} ${path} is not described`);
     expect(essence(passed), `${method} ${path}`).toEqual(essence(own));
     expect(tags.map(({ name }) => name)).toEqual(expect.arrayContaining(passed.tags));

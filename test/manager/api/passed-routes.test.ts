@@ -1,34 +1,40 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { accessOf } from '../../../src/daemon/api/route-access.ts';
-import { daemonPath, PASSED_ROUTES, type PassedRoute } from '../../../src/manager/api/passed-routes.ts';
+import { DAEMON_ROUTES } from '../../../src/contract/routes/daemon.ts';
+import { PASSED_ROUTES, type PassedRoute, passedRow } from '../../../src/contract/routes/passed.ts';
+import { daemonPath } from '../../../src/manager/api/daemon-path.ts';
 
-function routeTo(method: string, path: string): PassedRoute {
-  const route = PASSED_ROUTES.find((each) => each.method === method && each.path === path);
-  if (!route) throw new Error(`${method} ${path} is not passed through`);
-  return route;
-}
-
-const ONE = routeTo('GET', '/processes/:process_id');
-const LIST = routeTo('GET', '/webhook/deliveries');
+const ONE = DAEMON_ROUTES.getProcess.path;
+const LIST = DAEMON_ROUTES.listDeliveries.path;
 
 describe('a route that is passed through', () => {
-  it.each(PASSED_ROUTES.map((route) => [route.method, route.path, route] as const))(
-    '%s %s is one of the daemon, and asks for no more than the daemon does',
-    (method, path, { scope, is_upgrade, is_streamed, answered_by }) => {
-      expect(accessOf(method, `/api/v1${path}`)).toBe(scope);
-      expect(is_upgrade).toBe(/\/(attach|watch|ws)$/.test(path));
-      const takes_files = /^\/files(\/archive)?$/.test(path) && /^(POST|PUT)$/.test(method);
-      expect(is_streamed).toBe(path.endsWith('/stdin') || takes_files);
+  it.each(Object.entries<PassedRoute>(PASSED_ROUTES))(
+    '%s is one of the daemon, and asks for no more than the daemon does',
+    (id, { method, path: place, access, status, body_media, from }) => {
+      const path = place.replace('/api/v1/sandboxes/:sandbox_id', '');
+      expect(from).toBe(DAEMON_ROUTES[id as keyof typeof DAEMON_ROUTES]);
+      expect(from.path).toBe(`/api/v1${path}`);
+      expect(access).toBe(`sandboxes:${from.access}`);
+      expect(status === 101).toBe(/\/(attach|watch|ws)$/.test(path));
+      const takes_files = /^\/files(\/archive)?$/.test(path) && /^(POST|PUT)$/.test(String(method));
+      expect(body_media !== undefined).toBe(path.endsWith('/stdin') || takes_files);
       const needs_run =
-        /^\/(processes|contexts)/.test(path) || (path.startsWith('/files') && scope === 'write');
-      expect(answered_by).toBe(needs_run ? 'running' : 'up');
+        /^\/(processes|contexts)/.test(path) || (path.startsWith('/files') && from.access === 'write');
+      expect(from.passed.answered_by).toBe(needs_run ? 'running' : 'up');
+      expect(from.passed.is_use).toBe(!/^\/(webhook|events)\//.test(path));
     },
   );
 
   it('is listed once', () => {
-    const names = PASSED_ROUTES.map(({ method, path }) => `${method} ${path}`);
+    const names = Object.values<PassedRoute>(PASSED_ROUTES).map(({ method, path }) => `${method} ${path}`);
     expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('is refused by name at the start where callers of sandboxes may not have it', () => {
+    const passed = PASSED_ROUTES.listProcesses.from.passed;
+    for (const id of ['initSandbox', 'stopSandbox', 'publishEvent', 'getHealth'] as const) {
+      expect(() => passedRow(id, { ...DAEMON_ROUTES[id], passed })).toThrow(`${id} cannot be passed through`);
+    }
   });
 });
 

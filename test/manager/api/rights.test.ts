@@ -6,11 +6,11 @@ import { createHttpApp, success } from '../../../src/base/http/app.ts';
 import { closeFrame } from '../../../src/base/http/frame-boundary.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { VERSION } from '../../../src/base/version.ts';
-import { PORT_PROTOCOL } from '../../../src/contract/ports.ts';
+import { PORT_PROTOCOL } from '../../../src/contract/control-socket.ts';
+import { PASSED_ROUTES, type PassedRoute } from '../../../src/contract/routes/passed.ts';
 import type { Scope } from '../../../src/contract/tokens.ts';
 import { FEATURES } from '../../../src/contract/versions.ts';
 import { guardRoutes } from '../../../src/manager/api/auth.ts';
-import { PASSED_ROUTES } from '../../../src/manager/api/passed-routes.ts';
 import { Rights } from '../../../src/manager/api/rights.ts';
 import { tokenCommand } from '../../../src/manager/token-command.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -138,20 +138,15 @@ async function routesOf(url: string): Promise<{ method: string; path: string }[]
   );
 }
 
-const PASSED = new Set(
-  PASSED_ROUTES.map(({ method, path }) => `${method} /api/v1/sandboxes/{sandbox_id}${braced(path)}`),
-);
+const ROWS = Object.values<PassedRoute>(PASSED_ROUTES);
+const PASSED = new Set(ROWS.map(({ method, path }) => `${method} ${braced(path)}`));
 /** Their requests are passed on only once their body is complete. */
 const READ_FIRST = new Set(
-  PASSED_ROUTES.filter(({ is_streamed }) => !is_streamed).map(
-    ({ method, path }) => `${method} /api/v1/sandboxes/{sandbox_id}${braced(path)}`,
+  ROWS.filter(({ body_media }) => body_media === undefined).map(
+    ({ method, path }) => `${method} ${braced(path)}`,
   ),
 );
-const UPGRADES = new Set(
-  PASSED_ROUTES.filter(({ is_upgrade }) => is_upgrade).map(
-    ({ path }) => `/api/v1/sandboxes/{sandbox_id}${braced(path)}`,
-  ),
-);
+const UPGRADES = new Set(ROWS.filter(({ status }) => status === 101).map(({ path }) => braced(path)));
 
 function braced(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
@@ -283,7 +278,7 @@ describe('rights', () => {
     guardRoutes(app, tokens as never, async () => {}, rights);
     const may = Promise.withResolvers<void>();
     let begun = 0;
-    app.get('/', { config: { scope: 'sandboxes:read' } }, async () => {
+    app.get('/', { config: { demands: 'sandboxes:read' } }, async () => {
       begun += 1;
       await may.promise;
       return success('well');

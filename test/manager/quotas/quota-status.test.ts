@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DIMENSIONS } from '../../../src/contract/quotas.ts';
+import { DIMENSIONS } from '../../../src/contract/words.ts';
 import { quotaStatus, quotaStatuses } from '../../../src/manager/quotas/quota-status.ts';
 import { QuotaStore } from '../../../src/manager/quotas/quota-store.ts';
 import { SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';

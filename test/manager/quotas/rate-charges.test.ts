@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Dimension, RatePolicy } from '../../../src/contract/quotas.ts';
+import type { RatePolicy } from '../../../src/contract/quotas.ts';
+import type { Dimension } from '../../../src/contract/words.ts';
 import { draw, fullBucket } from '../../../src/manager/quotas/bucket.ts';
 import { drawn } from '../../../src/manager/quotas/rate-authority.ts';
 import { rateLimitHeaders } from '../../../src/manager/quotas/rate-charges.ts';

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import type { WindowType } from '../../../src/contract/usage.ts';
+import type { WindowType } from '../../../src/contract/words.ts';
 import { openDatabase } from '../../../src/manager/database/database.ts';
 import { UsageMeter } from '../../../src/manager/usage/meter.ts';
 import { UsageStore } from '../../../src/manager/usage/usage-store.ts';

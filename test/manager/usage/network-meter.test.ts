@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { NetworkUsage } from '../../../src/contract/network.ts';
+import type { NetworkUsage } from '../../../src/contract/sandboxes.ts';
 import type { Database, Transaction } from '../../../src/manager/database/database.ts';
 import type { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
 import { SandboxStore } from '../../../src/manager/sandboxes/sandbox-store.ts';

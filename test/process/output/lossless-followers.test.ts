@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { LOSSLESS_STALL_MS, OUTPUT_PENDING_BYTES } from '../../../src/contract/defaults.ts';
-import type { OutputStream } from '../../../src/contract/processes.ts';
+import type { OutputStream } from '../../../src/contract/words.ts';
 import { SLAB_BYTES } from '../../../src/process/output/buffer-pool.ts';
 import type { OutputItem, OutputItems, OutputOptions } from '../../../src/process/output/output-reader.ts';
 import type { Supervisor } from '../../../src/process/supervisor.ts';

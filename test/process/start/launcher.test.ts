@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { ProcessTable } from '../../../src/base/linux/process-table.ts';
 import { readProgramName } from '../../../src/base/linux/procfs.ts';
 import { LAUNCHES_GIVEN_UP_MAX } from '../../../src/contract/defaults.ts';
-import type { ProcessRequest } from '../../../src/contract/schema/process-request.ts';
+import type { ProcessRequest } from '../../../src/contract/processes.ts';
 import type { Supervisor } from '../../../src/process/supervisor.ts';
 import { eventually } from '../../support/eventually.ts';
 import { CAN_HANG, hungMount, unlessHangs } from '../../support/hung-mount.ts';

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
-import type { InjectionOption } from '../../../src/contract/runtimes.ts';
-import type { SandboxTemplate } from '../../../src/contract/templates.ts';
+import type { InjectionOption, SandboxTemplate } from '../../../src/contract/templates.ts';
 import { ClusterClient } from '../../../src/runtime/kubernetes/api/cluster-client.ts';
 import { clusterAccess } from '../../../src/runtime/kubernetes/api/config-file.ts';
 import { checkCluster } from '../../../src/runtime/kubernetes/cluster-check.ts';

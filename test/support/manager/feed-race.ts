@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { registerEventRoutes } from '../../../src/manager/api/event-routes.ts';
+import { MANAGER_ROUTES } from '../../../src/contract/routes/manager.ts';
+import { feedHandlers } from '../../../src/manager/api/event-routes.ts';
 import { PassedShares } from '../../../src/manager/api/team-connections.ts';
 import { type Database, openDatabase } from '../../../src/manager/database/database.ts';
 import { DatabaseClock } from '../../../src/manager/database/database-clock-store.ts';
@@ -13,6 +14,7 @@ import { Feed } from '../../../src/manager/events/feed.ts';
 import { followJob } from '../../../src/manager/events/jobs.ts';
 import { NoRuntime } from '../../../src/runtime/no-runtime.ts';
 import { RunningProgram } from '../running-program.ts';
+import { serveSome } from '../serve-some.ts';
 import { journalOf } from './journal-runtime.ts';
 
 const TEAM = 'team_1';
@@ -171,7 +173,8 @@ async function served(feed: Feed): Promise<{ url: string; close: () => Promise<v
   app.addHook('onRequest', async (request) => {
     request.caller = { team_id: TEAM, actor: 'tok_1', scopes: ['webhooks:read'], is_internal: false };
   });
-  registerEventRoutes(app, { feed, clock: systemClock, shares: new PassedShares() });
+  const parts = { feed, clock: systemClock, shares: new PassedShares() };
+  await serveSome(app, MANAGER_ROUTES, feedHandlers(parts));
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   const over = new AbortController();
   const { run } = followJob(feed.followers);

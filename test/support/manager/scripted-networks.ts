@@ -1,4 +1,5 @@
-import type { DirectionUsage, NetworkState, NetworkUsage } from '../../../src/contract/network.ts';
+import type { NetworkState } from '../../../src/contract/network.ts';
+import type { DirectionUsage, NetworkUsage } from '../../../src/contract/sandboxes.ts';
 import type { NetworkSources, SandboxNetworks } from '../../../src/runtime/networks/sandbox-networks.ts';
 
 /** Networks whose mode and counts the test says; each sandbox has one while it has a count. */

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import type { WebhookRetry } from '../../../src/contract/deliveries.ts';
+import type { WebhookRetry } from '../../../src/contract/words.ts';
 import type { AttemptReport } from '../../../src/outbox/attempts.ts';
 import { Dispatcher, type DispatcherOptions } from '../../../src/outbox/dispatcher.ts';
 import { UrlSender } from '../../../src/outbox/sender.ts';

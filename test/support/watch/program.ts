@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { WatcherStatus } from '../../../src/contract/sandboxes.ts';
+import type { WatcherStatus } from '../../../src/contract/sandbox.ts';
 import { RunningProgram } from '../running-program.ts';
 import { readCommits } from './commit-file.ts';
 

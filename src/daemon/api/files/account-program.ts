@@ -4,14 +4,16 @@ import { systemClock } from '../../../base/clock.ts';
 import type { ConnectionHandle } from '../../../base/engine/node-http.ts';
 import { createHttpApp } from '../../../base/http/app.ts';
 import { Connections, createListener } from '../../../base/http/listener.ts';
+import { serve } from '../../../base/http/serve.ts';
 import type { Account } from '../../../base/linux/accounts.ts';
 import { createLog } from '../../../base/log.ts';
+import { FILE_ROUTES } from '../../../contract/routes/files.ts';
 import { removeLeftovers, UploadJournal } from '../../../files/change/upload-journal.ts';
 import { Files } from '../../../files/files.ts';
 import { FileThreads } from '../../../files/thread/file-threads.ts';
 import { CallsUnderWay } from './calls-under-way.ts';
 import { DirectBodies, type DirectOrder } from './direct-bodies.ts';
-import { registerFileRoutes } from './file-routes.ts';
+import { fileHandlers } from './file-routes.ts';
 import { WatchedTrees } from './watch/watched-trees.ts';
 
 /** What an account's process is started with, as JSON. */
@@ -61,7 +63,7 @@ async function run(settings: AccountSettings): Promise<void> {
     direct: new DirectBodies(),
   };
   const app = createHttpApp(log);
-  await registerFileRoutes(app, (await import('./answers.ts')).answering(files));
+  await serve(app, FILE_ROUTES, fileHandlers((await import('./answers.ts')).answering(files)), () => ({}));
   await app.ready();
   const connections = new Connections(Number.POSITIVE_INFINITY);
   const server = createListener(app, connections);

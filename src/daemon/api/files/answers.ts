@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { type Clock, systemClock } from '../../../base/clock.ts';
 import { keepHeapSmall } from '../../../base/engine/heap.ts';
-import { type HttpExchange, success } from '../../../base/http/app.ts';
+import type { HttpExchange } from '../../../base/http/app.ts';
 import { allowLongBody, takeUpgrade } from '../../../base/http/listener.ts';
 import { checkQueryText } from '../../../base/http/query.ts';
 import { disconnectSignal } from '../../../base/http/sse-response.ts';
@@ -16,7 +16,7 @@ import type {
   FileWriteQuery,
   TwoPathsBody,
   UnpackQuery,
-} from '../../../contract/schema/files.ts';
+} from '../../../contract/files.ts';
 import { type BytePath, parsePath, pathFields } from '../../../files/byte-path.ts';
 import type { TwoPaths } from '../../../files/change/two-places.ts';
 import { checkUnconditional, writeConditions } from '../../../files/conditions.ts';
@@ -71,7 +71,7 @@ async function answerRead(files: AccountFiles, exchange: HttpExchange): Promise<
 
 /** Answers GET `/files/stat`. */
 async function answerStat({ own }: AccountFiles, { request }: HttpExchange): Promise<unknown> {
-  return success(await own.stat(pathOf(request)));
+  return await own.stat(pathOf(request));
 }
 
 /** Answers GET `/files/list`. */
@@ -116,7 +116,7 @@ async function upload(
     signal: gone,
   });
   reply.header('etag', etag);
-  return success({ written: true, ...pathFields(path), size, etag });
+  return { written: true, ...pathFields(path), size, etag };
 }
 
 /** The body of an upload, whose larger part may be read past the daemon. */
@@ -146,7 +146,7 @@ async function makeDirectory(
   request.raw.resume();
   const created = await own.makeDirectory({ path, recursive: query.recursive, mode: modeOf(query) });
   reply.code(201);
-  return success({ created });
+  return { created };
 }
 
 function modeOf({ mode }: WriteQuery): number | null {
@@ -219,7 +219,7 @@ async function answerUnpack({ threads }: AccountFiles, exchange: HttpExchange): 
   allowLongBody(request, reply);
   const { exact: is_exact } = request.query as Static<typeof UnpackQuery>;
   const options = { is_exact, onStep: stepTeller(reply) };
-  return success(await threads.unpack(path, request.raw, disconnectSignal(reply), options));
+  return await threads.unpack(path, request.raw, disconnectSignal(reply), options);
 }
 
 /** Answers GET `/files/watch` with a WebSocket. */
@@ -242,13 +242,13 @@ async function answerRemove({ own }: AccountFiles, { request, reply }: HttpExcha
   checkUnconditional(request.headers);
   const { recursive } = request.query as Static<typeof FileRemoveQuery>;
   await own.remove({ path: pathOf(request), recursive, signal: stepSignal(reply) });
-  return success({ deleted: true });
+  return { deleted: true };
 }
 
 /** Answers POST `/files/move`. */
 async function answerMove({ own }: AccountFiles, { request, reply }: HttpExchange): Promise<unknown> {
   await own.move(twoPaths(request, reply));
-  return success({ moved: true });
+  return { moved: true };
 }
 
 /** Answers POST `/files/copy`. */
@@ -256,7 +256,7 @@ async function answerCopy({ own }: AccountFiles, exchange: HttpExchange): Promis
   const { request, reply } = exchange;
   const paths = twoPaths(request, reply);
   await own.copy(paths);
-  return success({ copied: true });
+  return { copied: true };
 }
 
 function twoPaths({ body, headers }: FastifyRequest, reply: FastifyReply): TwoPaths {

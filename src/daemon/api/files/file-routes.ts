@@ -1,16 +1,7 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type HttpApp, type HttpExchange, withStreamedBodies } from '../../../base/http/app.ts';
-import {
-  ArchiveQuery,
-  FileListQuery,
-  FileQuery,
-  FileRemoveQuery,
-  FileWatchQuery,
-  FileWriteQuery,
-  TwoPathsBody,
-  TwoPathsQuery,
-  UnpackQuery,
-} from '../../../contract/schema/files.ts';
+import type { FastifyRequest } from 'fastify';
+import type { HttpExchange } from '../../../base/http/app.ts';
+import type { Handlers } from '../../../base/http/serve.ts';
+import { FILE_ROUTES } from '../../../contract/routes/files.ts';
 
 /** A route of file operations. */
 export interface FileRoute {
@@ -23,33 +14,33 @@ export interface FileRoute {
 /** Answers the requests of all routes. A refusal is thrown. */
 export type FileHandler = (route: FileRoute, exchange: HttpExchange) => Promise<unknown>;
 
-const PATH = '/api/v1/files';
+/** A handler for each route of file operations. */
+type FileHandlers = Handlers<typeof FILE_ROUTES>;
 
-/** Adds the routes of file operations. Source: contract section 4, "Files". */
-export async function registerFileRoutes(app: HttpApp, handler: FileHandler): Promise<void> {
+/** The handlers of file operations, all of which `handler` answers. Contract section 4, "Files". */
+export function fileHandlers(handler: FileHandler): FileHandlers {
   const by =
-    (answer: FileRoute['answer'], kind: FileRoute['kind'], changes_files = false) =>
-    (request: FastifyRequest, reply: FastifyReply) => {
+    (id: keyof FileHandlers, answer: FileRoute['answer'], kind: FileRoute['kind']) =>
+    // biome-ignore lint/suspicious/noExplicitAny: each answer is of its own route's shape.
+    async ({ request, reply }: HttpExchange): Promise<any> => {
+      const changes_files = FILE_ROUTES[id].access === 'write';
       const route = { answer, kind: isMade(request) ? 'call' : kind, changes_files } as const;
       return handled(handler, route, { request, reply });
     };
-  const one = { querystring: FileQuery };
-  const two = { querystring: TwoPathsQuery, body: TwoPathsBody };
-  app.get(PATH, { schema: one }, by('read', 'transfer'));
-  app.head(PATH, { schema: one }, by('read', 'transfer'));
-  app.get(`${PATH}/stat`, { schema: one }, by('stat', 'call'));
-  app.get(`${PATH}/list`, { schema: { querystring: FileListQuery } }, by('list', 'call'));
-  app.get(`${PATH}/archive`, { schema: { querystring: ArchiveQuery } }, by('pack', 'transfer'));
-  app.get(`${PATH}/watch`, { schema: { querystring: FileWatchQuery } }, by('watch', 'lasting'));
-  app.delete(PATH, { schema: { querystring: FileRemoveQuery } }, by('remove', 'call', true));
-  app.post(`${PATH}/move`, { schema: two }, by('move', 'call', true));
-  app.post(`${PATH}/copy`, { schema: two }, by('copy', 'transfer', true));
-  await withStreamedBodies(app, (streamed) => {
-    const write = { schema: { querystring: FileWriteQuery } };
-    streamed.post(PATH, write, by('write', 'transfer', true));
-    streamed.put(PATH, write, by('write', 'transfer', true));
-    streamed.put(`${PATH}/archive`, { schema: { querystring: UnpackQuery } }, by('unpack', 'transfer', true));
-  });
+  return {
+    downloadFile: by('downloadFile', 'read', 'transfer'),
+    headFile: by('headFile', 'read', 'transfer'),
+    statFile: by('statFile', 'stat', 'call'),
+    listFiles: by('listFiles', 'list', 'call'),
+    downloadArchive: by('downloadArchive', 'pack', 'transfer'),
+    watchFiles: by('watchFiles', 'watch', 'lasting'),
+    removeFile: by('removeFile', 'remove', 'call'),
+    moveFile: by('moveFile', 'move', 'call'),
+    copyFile: by('copyFile', 'copy', 'transfer'),
+    createFile: by('createFile', 'write', 'transfer'),
+    writeFile: by('writeFile', 'write', 'transfer'),
+    uploadArchive: by('uploadArchive', 'unpack', 'transfer'),
+  };
 }
 
 /** Whether a request makes a directory, for which it needs no bytes. */

@@ -1,7 +1,6 @@
-import type { HttpApp } from '../../../base/http/app.ts';
 import { ApiError } from '../../../contract/errors.ts';
-import type { SandboxState } from '../../../contract/sandboxes.ts';
-import { registerFileRoutes } from './file-routes.ts';
+import type { SandboxState } from '../../../contract/sandbox.ts';
+import { fileHandlers } from './file-routes.ts';
 import type { FileService } from './file-service.ts';
 
 /** The slice of the daemon that the file routes use. */
@@ -12,11 +11,11 @@ export interface FileContext {
 }
 
 /**
- * Adds the routes of file operations, which are answered in a process of the account that the request acts as. Those that
- * change files throw `conflict` while the sandbox is paused. Source: contract section 4, "Files".
+ * The handlers of file operations, which are answered in a process of the account that the request acts as. Those that
+ * change files throw `conflict` while the sandbox is paused. Contract section 4, "Files".
  */
-export function registerForwardedFileRoutes(app: HttpApp, daemon: FileContext): Promise<void> {
-  return registerFileRoutes(app, async (route, exchange) => {
+export function forwardedFileHandlers(daemon: FileContext): ReturnType<typeof fileHandlers> {
+  return fileHandlers(async (route, exchange) => {
     if (route.changes_files) checkWritable(daemon);
     const files = await daemon.files();
     await files.answer(route, exchange);

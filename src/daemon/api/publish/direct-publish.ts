@@ -8,7 +8,7 @@ import { requestIds } from '../../../base/http/request-ids.ts';
 import type { RequestMetrics } from '../../../base/http/request-metrics.ts';
 import { traceparentOf } from '../../../base/http/trace-context.ts';
 import type { Log } from '../../../base/log.ts';
-import { BODY_MAX_BYTES } from '../../../contract/defaults.ts';
+import { BODY_MAX_BYTES, PUBLISH_PATH } from '../../../contract/defaults.ts';
 import { ApiError } from '../../../contract/errors.ts';
 import type { Listeners } from '../../listeners.ts';
 import type { Publisher } from '../../publisher.ts';
@@ -16,8 +16,6 @@ import type { StartGate } from '../../start-gate.ts';
 import type { Guard } from '../guard.ts';
 import { payloadText } from './payload.ts';
 
-/** The path of the route. */
-export const PUBLISH_PATH = '/api/v1/webhook/publish';
 const LENGTH = /^\d{1,7}$/;
 /** All headers that a plain publish may have: any other one may mean something to the application. */
 const PLAIN = new Set([

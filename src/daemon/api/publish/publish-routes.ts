@@ -1,5 +1,3 @@
-import type { HttpApp } from '../../../base/http/app.ts';
-import { success } from '../../../base/http/app.ts';
 import { idempotencyKeyOf } from '../../../base/http/idempotency-key.ts';
 import { traceparentOf } from '../../../base/http/trace-context.ts';
 import { WEBHOOK_TEST_WAIT_MS } from '../../../contract/defaults.ts';
@@ -8,7 +6,7 @@ import { ApiError } from '../../../contract/errors.ts';
 import type { Dispatcher } from '../../../outbox/dispatcher.ts';
 import type { OutboxClient } from '../../../outbox/sqlite/client.ts';
 import type { Publisher } from '../../publisher.ts';
-import { PUBLISH_PATH } from './direct-publish.ts';
+import type { DaemonHandlers } from '../handlers.ts';
 import { payloadText } from './payload.ts';
 
 /** The slice of the daemon that publishing uses. */
@@ -20,26 +18,23 @@ export interface PublishContext {
 
 const TEST_PAYLOAD = '{"test":true}';
 
-/** Adds `POST /webhook/publish` and `POST /webhook/test`. Source: contract section 4. */
-export function registerPublishRoutes(app: HttpApp, daemon: PublishContext): void {
-  app.post(PUBLISH_PATH, { config: { is_raw: true } }, async (request, reply) => {
-    if (request.body === undefined) {
-      throw new ApiError('unsupported_media_type');
-    }
-    const payload = payloadText(request.body as Buffer);
-    const receipt = await daemon.publisher.publish(
-      payload,
-      idempotencyKeyOf(request.headers['idempotency-key']),
-      traceparentOf(request.headers.traceparent),
-    );
-    reply.code(202);
-    return success(receipt);
-  });
+/** The handlers that publish. Contract section 4, `POST /webhook/publish` and `POST /webhook/test`. */
+export function publishHandlers(daemon: PublishContext) {
+  return {
+    async publishEvent({ body, request: { headers } }) {
+      if (body === undefined) throw new ApiError('unsupported_media_type');
+      return daemon.publisher.publish(
+        payloadText(body as Buffer),
+        idempotencyKeyOf(headers['idempotency-key']),
+        traceparentOf(headers.traceparent),
+      );
+    },
 
-  app.post('/api/v1/webhook/test', async () => {
-    const { publisher, store, dispatcher } = daemon;
-    const { event_id } = await publisher.publish(TEST_PAYLOAD);
-    await dispatcher?.attempted(event_id, WEBHOOK_TEST_WAIT_MS);
-    return success((await store.find(event_id)) as DeliveryDetail);
-  });
+    async publishTestEvent() {
+      const { publisher, store, dispatcher } = daemon;
+      const { event_id } = await publisher.publish(TEST_PAYLOAD);
+      await dispatcher?.attempted(event_id, WEBHOOK_TEST_WAIT_MS);
+      return (await store.find(event_id)) as DeliveryDetail;
+    },
+  } satisfies Partial<DaemonHandlers>;
 }

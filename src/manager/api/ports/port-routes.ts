@@ -5,49 +5,50 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, runTime } from '../../../base/clock.ts';
 import { type HttpApp, withStreamedBodies } from '../../../base/http/app.ts';
 import { isUpgrade } from '../../../base/http/listener.ts';
+import { PORT_PROTOCOL, PORTS_PATH, portOf } from '../../../contract/control-socket.ts';
 import { CONNECT_TIMEOUT_MS } from '../../../contract/defaults.ts';
 import { ApiError, invalidField } from '../../../contract/errors.ts';
-import { PORT_PROTOCOL, PORTS_PATH, portOf } from '../../../contract/ports.ts';
+import { MANAGER_ROUTES } from '../../../contract/routes/manager.ts';
 import { openTunnel, TunnelRefused } from '../../../runtime/egress/open-tunnel.ts';
 import type { Runtime } from '../../../runtime/runtime.ts';
 import { exchange } from '../exchange.ts';
 import { noAnswer } from '../pass-through.ts';
 import type { PassThroughParts } from '../pass-through-routes.ts';
+import { type ApiHandlers, configOf } from '../routes.ts';
 import { admitCall } from '../sandbox-calls.ts';
 import { type PortPlace, portAnswerHeaders, portRequestHeaders, portUpgradeHead } from './port-headers.ts';
 
-const PATH = '/api/v1/sandboxes/:sandbox_id/ports/:port';
 /** The slashes of a request's path before that of the server: `/api/v1/sandboxes/{id}/ports/{port}` has six. */
 const PREFIX_SEGMENTS = 7;
-/** What OpenAPI can describe; servers may know others. */
-const DOCUMENTED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-const DOC = {
-  tag: 'ports',
-  summary: 'Pass a request to an HTTP server on a port of the sandbox',
-  media: '*/*',
-  errors: ['conflict', 'too_many_requests', 'bad_gateway'],
-} as const;
 /** Only running sandboxes answer, and it keeps them from being idle. */
 const CALL = { answered_by: 'running', is_use: true } as const;
 /** What the daemon's answer may take beyond the time that it has to connect. */
 const ANSWER_GRACE_MS = 1_000;
 
-/** Registers the routes that lead to HTTP servers in sandboxes. Source: contract section 7, "Ports". */
-export async function registerPortRoutes(app: HttpApp, parts: PassThroughParts): Promise<void> {
-  const others = METHODS.filter((method) => method !== 'CONNECT' && !DOCUMENTED.includes(method));
+/** The routes that lead to HTTP servers in sandboxes. Source: contract section 7, "Ports". */
+export function portHandlers(parts: PassThroughParts) {
+  return {
+    callPort: ({ request, reply }) => answer(parts, request, reply),
+    callPortPath: ({ request, reply }) => answer(parts, request, reply),
+  } satisfies Partial<ApiHandlers>;
+}
+
+/** Registers the same for the methods that rows cannot name. */
+export async function registerPortMethods(app: HttpApp, parts: PassThroughParts): Promise<void> {
+  const { callPort, callPortPath } = MANAGER_ROUTES;
+  const named: readonly string[] = ['CONNECT', ...callPort.method];
+  const others = METHODS.filter((method) => !named.includes(method));
   const unknown = others.filter((method) => !app.supportedMethods.includes(method));
   for (const method of unknown) app.addHttpMethod(method, { hasBody: true });
-  await withStreamedBodies(app, (routes) => {
-    for (const [url, operation_id] of [
-      [PATH, 'callPort'],
-      [`${PATH}/*`, 'callPortPath'],
-    ] as const) {
+  await withStreamedBodies(app, async (routes) => {
+    for (const row of [callPort, callPortPath]) {
       const handler = (request: FastifyRequest, reply: FastifyReply) => answer(parts, request, reply);
-      const scope = 'sandboxes:write' as const;
-      const doc = { ...DOC, operation_id };
-      const is_passed_on = true;
-      routes.route({ method: DOCUMENTED, url, config: { scope, doc, is_passed_on }, handler });
-      routes.route({ method: others, url, config: { scope, is_passed_on }, handler });
+      routes.route({
+        method: others,
+        url: row.path,
+        config: { ...configOf(row), is_passed_on: row.is_passed_on },
+        handler,
+      });
     }
   });
 }
@@ -63,7 +64,7 @@ async function answer(parts: PassThroughParts, request: FastifyRequest, reply: F
   const path = serverTarget(request.raw.url ?? '');
   const place: PortPlace = {
     port,
-    prefix: PATH.replace(':sandbox_id', sandbox_id).replace(':port', text),
+    prefix: MANAGER_ROUTES.callPort.path.replace(':sandbox_id', sandbox_id).replace(':port', text),
     host: request.headers.host ?? '',
   };
   await exchange(request, reply, {

@@ -1,4 +1,4 @@
-import { UNDELIVERED_STATES, type UndeliveredState } from '../../../contract/deliveries.ts';
+import { UNDELIVERED_STATES, type UndeliveredState } from '../../../contract/words.ts';
 import { replayChange } from '../../delivery-lifecycle.ts';
 import type { Discarded } from '../../store.ts';
 import type { KeepForeign, OtherSandboxes } from './other-sandboxes.ts';

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { crc32 } from 'node:zlib';
-import type { DeliveryState, OutboxCounts } from '../../../contract/deliveries.ts';
+import type { OutboxCounts } from '../../../contract/deliveries.ts';
+import type { DeliveryState } from '../../../contract/words.ts';
 import type { LoadedRecord } from '../../store.ts';
 
 /** What a record costs beside its texts: its row, its index entries and its first attempt. */

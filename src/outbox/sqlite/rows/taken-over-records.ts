@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import type { DeliveryState } from '../../../contract/deliveries.ts';
+import type { DeliveryState } from '../../../contract/words.ts';
 import type { Backlog } from './backlog.ts';
 import type { OtherSandboxes } from './other-sandboxes.ts';
 import type { OutboxState } from './outbox-state.ts';

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { traceparentOf } from '../../../base/http/trace-context.ts';
 import { DELIVERY_WINDOW_MS } from '../../../contract/defaults.ts';
-import { ATTEMPT_ERRORS } from '../../../contract/deliveries.ts';
 import { EVENT_TYPES } from '../../../contract/events.ts';
+import { ATTEMPT_ERRORS } from '../../../contract/words.ts';
 import { oneLine } from '../../../webhook/error-detail.ts';
 import type { AttemptRow } from '../../delivery-view.ts';
 import { isWhole } from '../rows/rows.ts';

@@ -10,8 +10,9 @@ import { Connections, createListener } from '../../../../src/base/http/listener.
 import { createLog } from '../../../../src/base/log.ts';
 import { FILE_TRANSFERS_MAX } from '../../../../src/contract/defaults.ts';
 import { FileService } from '../../../../src/daemon/api/files/file-service.ts';
-import { registerForwardedFileRoutes } from '../../../../src/daemon/api/files/forwarded-routes.ts';
+import { forwardedFileHandlers } from '../../../../src/daemon/api/files/forwarded-routes.ts';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
+import { serveSome } from '../../../support/daemon/serve-some.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { IS_UID_0 } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
@@ -92,7 +93,7 @@ describe('transfers', () => {
       idle_timeout_ms: IDLE_MS,
     });
     const app = createHttpApp(log);
-    await registerForwardedFileRoutes(app, { state: 'running', files: async () => service });
+    await serveSome(app, forwardedFileHandlers({ state: 'running', files: async () => service }));
     await app.ready();
     const server = createListener(app, new Connections());
     const port = await new Promise<number>((resolve) => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { RETRY_AFTER_CAP_MS } from '../../../../src/contract/defaults.ts';
-import { FINAL_STATES, type FinalState } from '../../../../src/contract/deliveries.ts';
+import { FINAL_STATES, type FinalState } from '../../../../src/contract/words.ts';
 import type { DueRecord } from '../../../../src/outbox/store.ts';
 import type { Decision } from '../../../../src/webhook/retry.ts';
 import { Random } from '../../random.ts';

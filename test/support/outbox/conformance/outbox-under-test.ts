@@ -1,9 +1,5 @@
-import type {
-  DeliveryDetail,
-  DeliveryPage,
-  FinalState,
-  UndeliveredState,
-} from '../../../../src/contract/deliveries.ts';
+import type { DeliveryDetail, DeliveryPage } from '../../../../src/contract/deliveries.ts';
+import type { FinalState, UndeliveredState } from '../../../../src/contract/words.ts';
 import type {
   AttemptOutcome,
   DeliveryFilter,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { FINAL_STATES } from '../../../../src/contract/deliveries.ts';
+import { FINAL_STATES } from '../../../../src/contract/words.ts';
 import type { DueRecord } from '../../../../src/outbox/store.ts';
 import type { Decision } from '../../../../src/webhook/retry.ts';
 import { appended, appendedOne, type Case, idsOf, outcomeOf, retryAt } from './outbox-under-test.ts';
