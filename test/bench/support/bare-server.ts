@@ -40,17 +40,21 @@ async function listen(keeping: Keeping): Promise<{ url: string }> {
     done();
   });
   registerPublish(app, keepOf(keeping));
-  app.get('/healthz', async () => success({ alive: true }));
+  app.get('/healthz', { config: { access: 'health' } }, async () => success({ alive: true }));
   await app.ready();
   return { url: await listening(createListener(app, new Connections())) };
 }
 
 function registerPublish(app: HttpApp, keep: Keep): void {
-  app.post('/api/v1/webhook/publish', { config: { is_raw: true } }, async (request, reply) => {
-    const receipt = keep(payloadText(request.body as Buffer));
-    reply.code(202);
-    return success(receipt);
-  });
+  app.post(
+    '/api/v1/webhook/publish',
+    { config: { is_raw: true, access: 'open' } },
+    async (request, reply) => {
+      const receipt = keep(payloadText(request.body as Buffer));
+      reply.code(202);
+      return success(receipt);
+    },
+  );
 }
 
 function keepOf(keeping: Keeping): Keep {
