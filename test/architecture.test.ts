@@ -82,7 +82,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const CORE = /^src\/manager\/(sandboxes|outbox|quotas|usage|events|database)\//;
 
 /** The lines of the core may grow only for a reason, which the commit says that raises this. */
-const CORE_LINES_MAX = 10_900;
+const CORE_LINES_MAX = 10_770;
 
 /** Ports that wings implement for the core, which imports nothing else of these rooms, and of ports only types. */
 const PORTS = new Set([
@@ -101,6 +101,12 @@ const WINGS = [
     importers: ['src/runtime/choose.ts'],
   },
 ];
+
+/** Doors: wings that answer others in the manager's place, with no rights but those of their callers. */
+const DOORS = /^src\/(console|e2b)\//;
+
+/** The one port by which a door calls the manager, of which it imports only types. */
+const DOOR_PORT = 'src/manager/api/call.ts';
 
 /** Rooms that a manager without sandboxes of its own never loads. */
 const NOT_AT_START = /^src\/(console|network|runtime\/(kubernetes|local|walls|disk|limits|seccomp))\//;
@@ -290,6 +296,21 @@ describe('the house', () => {
       expect(found).toEqual(importers.map((path) => ({ path, each: entry, is_loaded: false })));
     },
   );
+
+  it('lets a door see the contract and its one port alone', () => {
+    const doors = files.filter(({ path }) => DOORS.test(path));
+    expect(doors.length).toBeGreaterThan(0);
+    expect(files.map(({ path }) => path)).toContain(DOOR_PORT);
+    const wrong = doors.flatMap(({ path, imports, loaded }) => [
+      ...imports
+        // What runs in browsers calls the manager by the client.
+        .filter((each) => /^(src|bin)\//.test(each) && !/^src\/(contract|client)\//.test(each))
+        .filter((each) => !DOORS.test(each) && each !== DOOR_PORT)
+        .map((each) => `${path} -> ${each}`),
+      ...loaded.filter((each) => each === DOOR_PORT).map((each) => `${path} loads ${each}`),
+    ]);
+    expect(wrong).toEqual([]);
+  });
 
   it('starts a manager without sandboxes of its own without any wing', () => {
     const reached = [...loadedWith('src/manager/run.ts').keys()];

@@ -11,6 +11,8 @@ import { giveTo } from '../engine/node-http.ts';
 export function connectInside(server: Server, address: string): Duplex {
   const [near, far] = duplexPair();
   near.allowHalfOpen = false;
+  // As many as a call of the longest way has, and those below: Node takes more than ten for a leak.
+  far.setMaxListeners(20);
   let timer: Timer | null = null;
   // What the server and its handlers use of a socket beyond a stream.
   Object.assign(far, {

@@ -82,6 +82,8 @@ function errorsOf({ row, errors }: DocumentedRoute): ErrorCode[] {
 
 function operation(route: DocumentedRoute, path: string, id: string): object {
   const { row, security, is_charged = false } = route;
+  const { query, body, data, content } = row;
+  for (const schema of [query, body, data, content]) checkTypes(route.id, schema);
   return {
     operationId: id,
     tags: [row.tag],
@@ -157,6 +159,20 @@ function webhookRequest(doc: WebhookDoc): object {
 
 /** Fields of a document that hold values, not schemas. */
 const VALUES = new Set(['example', 'examples', 'default', 'enum', 'const']);
+
+/** The types of JSON Schema; typebox has others, which only JavaScript knows. */
+const TYPES = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
+
+/** Throws where a part of a route's schema is of a type that no document shows. */
+function checkTypes(id: string, schema: unknown): void {
+  if (typeof schema !== 'object' || schema === null) return;
+  for (const [name, each] of Object.entries(schema)) {
+    if (name === 'type' && typeof each === 'string' && !TYPES.has(each)) {
+      throw new Error(`documents cannot show the type ${each} in a schema of ${id}`);
+    }
+    if (!VALUES.has(name)) checkTypes(id, each);
+  }
+}
 
 /**
  * The part of a document with a reference in place of each schema that has a `title`, and those schemas by their titles in

@@ -84,6 +84,15 @@ describe('an OpenAPI document', () => {
     ]);
   });
 
+  it('is refused by the name of a route with a schema that it cannot show', () => {
+    const data = closedObject({ parts: Type.Array(closedObject({ at: Type.BigInt() })) });
+    for (const row of [{ data }, { query: data }, { body: data }]) {
+      expect(() => operationOf(row)).toThrow('documents cannot show the type bigint in a schema of doIt');
+    }
+    const named = closedObject({ type: Type.Enum(['bigint']) });
+    expect(operationOf({ data: named }).responses).toHaveProperty('200');
+  });
+
   it('has the body that the route checks, or says that it takes', () => {
     const body = closedObject({ name: Type.String() });
     const json = { 'application/json': { schema: body, example: { name: 'main.py' } } };

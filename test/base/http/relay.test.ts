@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectRelayed, joinUpgrade, relay } from '../../../src/base/http/relay.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -46,6 +47,11 @@ describe('a relayed connection', () => {
     source.once('end', () => target.end());
     sender.end(SENT);
     expect((await readAll(receiver)).equals(SENT)).toBe(true);
+  });
+
+  it('is left to its stream where the target is in this program, which may keep what it was given', async () => {
+    const { source } = await scene();
+    expect(relay(source, { target: duplexPair()[0] as Socket })).toBe(false);
   });
 
   it('stays whole where it is resumed while its target still writes, as an HTTP parser may do', async () => {

@@ -4,7 +4,7 @@ import { createHttpApp } from '../../../src/base/http/app.ts';
 import { type Handlers, serve } from '../../../src/base/http/serve.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { closedObject, Flag } from '../../../src/contract/field.ts';
-import type { Route, Routes } from '../../../src/contract/routes/route.ts';
+import { joinedRoutes, type Route, type Routes } from '../../../src/contract/routes/route.ts';
 
 const tag = 'files' as const;
 const LAMPS = {
@@ -146,6 +146,9 @@ describe('a table and its handlers', () => {
       one: LAMPS.makeLamp,
     };
     expect(Object.keys(twice)).toEqual(['one']);
+    // @ts-expect-error: both tables have `makeLamp`.
+    joinedRoutes(LAMPS, { makeLamp: LAMPS.makeLamp });
+    expect(joinedRoutes(LAMPS, { breakLamp: LAMPS.makeLamp }).breakLamp).toBe(LAMPS.makeLamp);
     const same = { ...LAMPS, alsoGetLamp: LAMPS.getLamp };
     const handlers = { ...HANDLERS, alsoGetLamp: HANDLERS.getLamp };
     await expect(served(same, handlers)).rejects.toThrow(

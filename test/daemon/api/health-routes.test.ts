@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { createHttpApp } from '../../../src/base/http/app.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { VERSION } from '../../../src/base/version.ts';
+import { DAEMON_ROUTES } from '../../../src/contract/routes/daemon.ts';
 import { FEATURES } from '../../../src/contract/versions.ts';
 import { daemonHealthHandlers, type HealthContext } from '../../../src/daemon/api/health-routes.ts';
 import { Metrics } from '../../../src/daemon/metrics.ts';
 import { startingError } from '../../../src/daemon/start-gate.ts';
-import { serveSome } from '../../support/daemon/serve-some.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { serveSome } from '../../support/serve-some.ts';
 
 const COUNTS = { pending: 1, delivered: 0, failed: 0, expired: 0, foreign: 0, bytes: 10 };
 const log = createLog('silent');
@@ -27,7 +28,7 @@ function served(changes: Partial<HealthContext> = {}) {
     outbox_damages: [],
   } satisfies HealthContext;
   const whole = Object.defineProperties(context, Object.getOwnPropertyDescriptors(changes));
-  const ready = serveSome(app, daemonHealthHandlers(whole));
+  const ready = serveSome(app, DAEMON_ROUTES, daemonHealthHandlers(whole));
   return async (url: string) => {
     await ready;
     const { statusCode, headers, body } = await app.inject(url);

@@ -9,13 +9,14 @@ import { createHttpApp } from '../../../../src/base/http/app.ts';
 import { Connections, createListener } from '../../../../src/base/http/listener.ts';
 import { createLog } from '../../../../src/base/log.ts';
 import { FILE_TRANSFERS_MAX } from '../../../../src/contract/defaults.ts';
+import { DAEMON_ROUTES } from '../../../../src/contract/routes/daemon.ts';
 import { FileService } from '../../../../src/daemon/api/files/file-service.ts';
 import { forwardedFileHandlers } from '../../../../src/daemon/api/files/forwarded-routes.ts';
 import { LocalDaemon } from '../../../support/daemon/local-daemon.ts';
-import { serveSome } from '../../../support/daemon/serve-some.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { IS_UID_0 } from '../../../support/rights.ts';
 import { scratchFolder } from '../../../support/scratch.ts';
+import { serveSome } from '../../../support/serve-some.ts';
 
 const LARGE_BYTES = 64 * 1024 * 1024;
 
@@ -93,7 +94,11 @@ describe('transfers', () => {
       idle_timeout_ms: IDLE_MS,
     });
     const app = createHttpApp(log);
-    await serveSome(app, forwardedFileHandlers({ state: 'running', files: async () => service }));
+    await serveSome(
+      app,
+      DAEMON_ROUTES,
+      forwardedFileHandlers({ state: 'running', files: async () => service }),
+    );
     await app.ready();
     const server = createListener(app, new Connections());
     const port = await new Promise<number>((resolve) => {
